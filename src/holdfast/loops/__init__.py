@@ -348,20 +348,21 @@ class Loops:
             if receipt is not None:
                 return self._update_pages(tx, receipt)
             stream = self._select(tx, slug)
-            seen = page_files.take_in(tx, stream)
+            folder = page_files.take_in(tx, stream)
             before: Workflow = tx.state(stream)
             fields = args(before) if callable(args) else args
             receipt = self._session.record(tx, stream, kind, fields, id)
-            page_files.write_pages(self._store, receipt.state, seen=seen, before=before)
+            if folder is not None:
+                folder.write(receipt.state, before)
             return receipt
 
     def _update_pages(self, tx: Transaction, receipt: Receipt) -> Receipt:
         """Take in the edits of the pages, patch the pages, and answer with the state of then."""
         stream = receipt.state["id"]
-        seen = page_files.take_in(tx, stream)
+        folder = page_files.take_in(tx, stream)
         receipt.state = tx.state(stream)
-        if is_active(receipt.state):
-            page_files.write_pages(self._store, receipt.state, seen=seen)
+        if folder is not None:
+            folder.write(receipt.state)
         return receipt
 
     def _select(self, tx: Transaction, slug: str | None) -> str:

@@ -59,7 +59,9 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
             message = f"loop archive: {state['id']} is in the archive"
             raise Refused("already", message, f"holdfast resume {state['id']} brings it back")
         return state, []
-    page_files.write_pages(store, state)
+    pages_folder = page_files.open_folder(store, state)
+    if pages_folder is not None:
+        pages_folder.write(state)
     # Adds the archive to git's exclude file, which an older workspace lacks.
     store.workspace.prepare(store.disk, store.note)
     folder = loop_folder.free_archive_folder(_root(store, state), state["id"], store.now())

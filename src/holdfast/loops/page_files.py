@@ -135,27 +135,7 @@ def read_json(raw: bytes | None) -> Fields:
 # Writing
 
 
-def write_pages(
-    store: Store, state: Workflow, *, seen: str | None = None, before: Workflow | None = None
-) -> None:
-    """Bring every page to the state, and keep what people wrote there.
-
-    ``seen`` is the page of units whose edits were taken in. Any other text may have edits that were
-    not, so its values stay. ``before`` is the state before the change: a page that is as rendered
-    from it is rendered anew.
-    """
-    try:
-        folder = _open_folder(store, state)
-        if folder is not None:
-            folder.write(state, seen, before)
-    except Fault as fault:
-        store.note(f"not all pages could be written ({fault.message}); the ledger has it")
-    except OSError as error:
-        where = os.path.basename(error.filename or state["id"])
-        store.note(f"{where} could not be written ({error.strerror}); the ledger has it")
-
-
-def _open_folder(store: Store, state: Workflow) -> LoopFolder | None:
+def open_folder(store: Store, state: Workflow) -> LoopFolder | None:
     """Return the folder of a loop; ``None`` if its worktree is gone, or it is no loop.
 
     A command that is repeated by its id may have been about another workflow.
@@ -186,6 +166,8 @@ class LoopFolder:
         is_own = memory.get("created_at") == state["created_at"]
         blank: Fields = {"created_at": state["created_at"], "units": "", "known": []}
         self.memory = {**blank, **memory} if is_own else blank
+        self.seen: str | None = None
+        """The page of units whose edits were taken in."""
 
     def read(self, name: str) -> str:
         """Return the text of a page; empty if there is none that can be read."""
@@ -209,8 +191,23 @@ class LoopFolder:
             self._disk.make_folder(os.path.dirname(self._memory_path), 0o700)
             self._disk.replace_view(self._memory_path, json_text.line_of(memory).encode())
 
-    def write(self, state: Workflow, seen: str | None, before: Workflow | None) -> None:
-        """Bring every page to this state; ``seen`` and ``before`` are as for ``write_pages``."""
+    def write(self, state: Workflow, before: Workflow | None = None) -> None:
+        """Bring every page to the state, and keep what people wrote there.
+
+        A page of units that is not the ``seen`` one may have edits that were not taken in, so its
+        values stay. ``before`` is the state before the change: a page that is as rendered from it
+        is rendered anew.
+        """
+        try:
+            self._write(state, before)
+        except Fault as fault:
+            why = f"not all pages could be written ({fault.message})"
+            self._store.note(f"{why}; the ledger has it")
+        except OSError as error:
+            where = os.path.basename(error.filename or self.path)
+            self._store.note(f"{where} could not be written ({error.strerror}); the ledger has it")
+
+    def _write(self, state: Workflow, before: Workflow | None) -> None:
         self._disk.make_folder(self.path)
         if self.mode == "knowledge":
             for name in ("sources", "outputs"):
@@ -231,8 +228,8 @@ class LoopFolder:
             else:
                 from holdfast.loops import page_model
 
-                after = page_model.patch_units(text, state, keep_values=text != seen)
-                if text != seen:
+                after = page_model.patch_units(text, state, keep_values=text != self.seen)
+                if text != self.seen:
                     return after
             changes["units"] = after
             # The page is known before it is written, because this process may be killed then.
@@ -335,26 +332,26 @@ class LoopFolder:
 # Edits
 
 
-def take_in(tx: Transaction, stream: str) -> str | None:
-    """Record the edits of a loaded loop's pages, if it is active.
+def take_in(tx: Transaction, stream: str) -> LoopFolder | None:
+    """Record the edits of a loaded loop's pages; return its folder, to write the pages later.
 
-    Return the page of units if all its edits were taken in, else ``None``.
+    Return ``None`` if the loop has ended, or has no folder.
     """
     state: Workflow = tx.state(stream)
-    folder = _open_folder(tx.store, state)
+    folder = open_folder(tx.store, state)
     if folder is None or not is_active(state):
         return None
-    text = _EditReader(tx.store, folder, state, tx).take_in()
+    folder.seen = _EditReader(tx.store, folder, state, tx).take_in()
     tx.commit()
-    if text is not None:
+    if folder.seen is not None:
         # Before an event is recorded that is not on the page yet.
-        folder.learn(text)
-    return text
+        folder.learn(folder.seen)
+    return folder
 
 
 def preview(store: Store, state: Workflow) -> Workflow:
     """Return the state as the next change will have it after the edits. Change nothing."""
-    folder = _open_folder(store, state)
+    folder = open_folder(store, state)
     if folder is None:
         return state
     reader = _EditReader(store, folder, state)

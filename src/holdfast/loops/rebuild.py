@@ -105,8 +105,10 @@ def _adopt(tx: Transaction, slug: str) -> tuple[list[Event], list[str]]:
 def _correct(tx: Transaction, before: Workflow) -> tuple[list[Event], list[str]]:
     """Correct the state of a loop that the ledger knows; return the events and the differences."""
     store, slug = tx.store, before["id"]
-    page_files.write_pages(store, before)
     root = page_files.worktree_root(store.workspace, before, "loop rebuild")
+    folder = page_files.open_folder(store, before)
+    if folder is not None:
+        folder.write(before)
     document, differences, parsed = _read_pages(
         store, slug, root, before["record"], mode_of(before)
     )
