@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from holdfast.errors import Fault, HoldfastError, Refused
     from holdfast.initiatives import Initiatives
     from holdfast.keeper import Keeper, Receipt
-    from holdfast.loops.loops import Loops
+    from holdfast.loops import Loops
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,7 +26,7 @@ _HOMES = {
     "HoldfastError": "holdfast.errors",
     "Initiatives": "holdfast.initiatives",
     "Keeper": "holdfast.keeper",
-    "Loops": "holdfast.loops.loops",
+    "Loops": "holdfast.loops",
     "Receipt": "holdfast.keeper",
     "Refused": "holdfast.errors",
 }

@@ -12,7 +12,7 @@ from holdfast.initiatives import Initiatives
 from holdfast.keeper import session as sessions
 from holdfast.keeper.logs import Delegations, Interviews
 from holdfast.layers.memory import Memory
-from holdfast.loops.loops import Loops
+from holdfast.loops import Loops
 
 COMMANDS = load_all()
 METHODS = {

@@ -153,6 +153,15 @@ def test_no_common_command_loads_anything_heavy(repository, line):
     assert sorted(set(loaded(repository, *line.split())) & set(HEAVY)) == []
 
 
+@pytest.mark.parametrize("line", ["loop iterate T1 --did some --remaining more", "loop next"])
+def test_pages_of_a_loop_that_nobody_edited_need_no_parser(repository, line):
+    loaded(repository, "loop", "new", "login")
+    loaded(repository, "loop", "plan", "--unit", "T1: The model")
+    loaded(repository, "loop", "iterate", "T1", "--did", "some", "--remaining", "more")
+    heavy = {"markdown_it", "holdfast.loops.page_model", "typing", "dataclasses", "json"}
+    assert heavy.isdisjoint(loaded(repository, *line.split()))
+
+
 def test_nothing_of_the_checkers_own_is_ever_loaded(repository):
     """The shapes are for the type checker; at run time they would cost ``typing``."""
     modules = loaded(repository, "start", "planning", "a move", "--json")

@@ -19,7 +19,7 @@ once.
 """
 HOMES = {
     "Keeper": ("holdfast.keeper", "`from holdfast import Keeper`; one for each folder and session"),
-    "Loops": ("holdfast.loops.loops", "`Loops(keeper)`"),
+    "Loops": ("holdfast.loops", "`Loops(keeper)`"),
     "Initiatives": ("holdfast.initiatives", "`Initiatives(keeper)`"),
     "Interviews": ("holdfast.keeper.logs", "`keeper.interviews()`"),
     "Delegations": ("holdfast.keeper.logs", "`keeper.delegations()`"),

@@ -538,8 +538,8 @@ def settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = 
     try:
         for kind, args in finding.commands:
             tx.do(stream, kind, args)
-        if finding.completes and is_active(tx.state(stream)):
-            tx.do(stream, *completion(tx.state(stream), finding.completes))
+        if finding.completes and is_active(tx.load(stream)):
+            tx.do(stream, *completion(tx.load(stream), finding.completes))
     except Refused as refused:
         _set_aside(
             tx, subject, f"an edit of {subject.record} was refused ({refused.message})", saved
@@ -622,4 +622,4 @@ def adopt(tx: Transaction, parsed: Any, record: str, *, expected: bytes | None) 
     tx.append(stream, drafts)
     tx.expect(stream, expected)
     tx.commit()
-    return tx.state(stream)
+    return tx.load(stream)

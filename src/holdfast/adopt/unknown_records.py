@@ -159,7 +159,7 @@ def adopt_file(tx: Transaction, record: str) -> Workflow | None:
         store.note(expiry_note(parsed))
         tx.do(parsed["id"], "expire_workflow", {})
         tx.commit()
-        adopted = tx.state(parsed["id"])
+        adopted = tx.load(parsed["id"])
     return adopted
 
 

@@ -22,7 +22,6 @@ from holdfast.formats import stream_of
 from holdfast.initiatives import BadFile, pages, sources
 from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, find_conflict
 from holdfast.keeper.initiative_link import LOG, has_initiatives
-from holdfast.keeper.session import Receipt
 from holdfast.storage import shared_file
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Initiative, InitiativesState
     from holdfast.initiatives.sources import Conflict
-    from holdfast.keeper.session import Session
+    from holdfast.keeper.session import Receipt, Session
 
     T = TypeVar("T")
     Patch = Callable[[bytes | None], bytes | None]
@@ -92,7 +91,7 @@ class Sync:
             if not events:
                 return None
             seqs = [event["seq"] for event in events]
-            return Receipt(tx.load(_STREAM), seqs, self._session.notes())
+            return self._session.answer(tx.load(_STREAM), seqs)
 
     def check_status_file(self, command: str, args: Fields) -> None:
         """Raise ``Refused`` if the status file that a command would update is broken or outside."""

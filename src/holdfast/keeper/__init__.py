@@ -155,7 +155,7 @@ class Keeper:
             if repeated is not None:
                 return repeated
             stream = self._to_resume(tx, workflow)
-            state: Workflow = tx.state(stream)
+            state: Workflow = tx.load(stream)
             note_refused_edits(tx, stream)
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"

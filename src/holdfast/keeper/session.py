@@ -110,7 +110,7 @@ class Session:
                 stream = self.select(tx, workflow)
                 events = tx.do(stream, kind, args, id)
                 tx.commit(is_asked=True)
-                return self.answer(tx.load(stream), events)
+                return self.answer(tx.load(stream), [event["seq"] for event in events])
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
@@ -124,17 +124,12 @@ class Session:
     def committed(self, tx: Transaction, stream: str, events: list[Event]) -> Receipt:
         """Commit what was asked for, and answer."""
         tx.commit(is_asked=True)
-        return self.answer(tx.load(stream), events)
+        return self.answer(tx.load(stream), [event["seq"] for event in events])
 
-    def answer(self, state: Any, events: list[Event]) -> Receipt:
+    def answer(self, state: Any, seqs: list[int]) -> Receipt:
         """Return the receipt. What is noticed until the lock is free is added to its notes."""
         self._notes = self.store.take_notes()
-        return Receipt(state, [event["seq"] for event in events], self._notes)
-
-    def notes(self) -> list[str]:
-        """Return what was noticed; what is noticed until the lock is free is added to it."""
-        self._notes = self.store.take_notes()
-        return self._notes
+        return Receipt(state, seqs, self._notes)
 
     def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
         """Carry out one command on a log."""
@@ -166,7 +161,7 @@ class Session:
         state = tx.load(events[0]["stream"])
         # Its writer may have been killed between the commit and the index.
         self.store.indexes.show(state, [])
-        return self.answer(state, events)
+        return self.answer(state, [event["seq"] for event in events])
 
     def peek_repeat(self, id: str | None, asked: str = "") -> Receipt | None:
         """Return the answer to an earlier request with this id; else ``None``, without the lock."""
@@ -389,7 +384,7 @@ class Change:
 
     def load(self) -> Any:
         """Return the state, with what was decided so far."""
-        return self._tx.state(self._stream)
+        return self._tx.load(self._stream)
 
     def decide(self, kind: str, /, **args: Any) -> None:
         """Carry out a command of the core; raise ``Refused``."""

@@ -114,7 +114,10 @@ class Transaction:
     # Loading
 
     def load(self, stream: str) -> Any:
-        """Return a stream's state after its record was settled; ``None`` if there is no stream."""
+        """Return a stream's state, with what was appended so far; ``None`` if there is none.
+
+        When it is loaded first, its record is settled.
+        """
         known = self._streams.get(stream)
         if known is not None:
             return known.state
@@ -146,10 +149,6 @@ class Transaction:
 
     def is_loaded(self, stream: str) -> bool:
         return stream in self._streams
-
-    def state(self, stream: str) -> Any:
-        """Return the state of a loaded stream, with what was appended so far."""
-        return self._streams[stream].state
 
     def _settle_last(self) -> None:
         """Put in place the files of the last transaction, whose writer may have been killed."""

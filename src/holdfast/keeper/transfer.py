@@ -234,7 +234,7 @@ def _make_claims(tx: Transaction, stream: str, before: Workflow | None) -> None:
 
     Move an active workflow to this worktree if its own does not exist here.
     """
-    state: Workflow = tx.state(stream)
+    state: Workflow = tx.load(stream)
     workspace = tx.store.workspace
     claimed = with_claims(before, state)
     if is_active(state) and workspace.root_of(state["worktree"]) is None:

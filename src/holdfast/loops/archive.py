@@ -17,16 +17,7 @@ import re
 from holdfast import formats
 from holdfast.errors import Fault, Refused
 from holdfast.formats import signature
-from holdfast.keeper.loop_folder import (
-    ARCHIVE,
-    HOME,
-    PROGRESS,
-    RECORD,
-    active_record,
-    folder_of,
-    free_archive_folder,
-    move_files,
-)
+from holdfast.keeper import loop_folder
 from holdfast.loops import page_files, pages
 
 TYPE_CHECKING = False
@@ -62,22 +53,21 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
     Raise ``Refused`` if the whole folder is in the archive already.
     """
     store = tx.store
-    state: Workflow = tx.state(stream)
+    state: Workflow = tx.load(stream)
     if formats.is_archived(state["record"]):
         if not finish_move(tx, state):
-            raise Refused(
-                "already",
-                f"loop archive: {state['id']} is in the archive",
-                f"holdfast resume {state['id']} brings it back",
-            )
+            message = f"loop archive: {state['id']} is in the archive"
+            raise Refused("already", message, f"holdfast resume {state['id']} brings it back")
         return state, []
-    page_files.write_pages(store, state)
+    pages_folder = page_files.open_folder(store, state)
+    if pages_folder is not None:
+        pages_folder.write(state)
     # Adds the archive to git's exclude file, which an older workspace lacks.
     store.workspace.prepare(store.disk, store.note)
-    folder = free_archive_folder(_root(store, state), state["id"], store.now())
-    events = tx.do(stream, "archive_loop", {"record": f"{folder}/{RECORD}"}, id)
+    folder = loop_folder.free_archive_folder(_root(store, state), state["id"], store.now())
+    events = tx.do(stream, "archive_loop", {"record": f"{folder}/{loop_folder.RECORD}"}, id)
     tx.commit(is_asked=True)
-    state = tx.state(stream)
+    state = tx.load(stream)
     try:
         finish_move(tx, state)
     except (OSError, Fault) as error:
@@ -91,26 +81,26 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
 def finish_move(tx: Transaction, state: Workflow) -> bool:
     """Move what is still in an archived loop's old folder; return whether something was."""
     store = tx.store
-    new = folder_of(store.workspace, state)
+    new = loop_folder.folder_of(store.workspace, state)
     if new is None or not formats.is_archived(state["record"]):
         return False
     root = _root(store, state)
-    old = os.path.dirname(store.workspace.inside(root, active_record(state)))
-    if os.path.lexists(os.path.join(new, PROGRESS)):
+    old = os.path.dirname(store.workspace.inside(root, loop_folder.active_record(state)))
+    if os.path.lexists(os.path.join(new, loop_folder.PROGRESS)):
         store.disk.remove_folder(old)
         return False
     if not os.path.isdir(old):
         return False
     # The writer may have been killed before it wrote the new record or removed the old one.
-    store.files.remove(os.path.join(old, RECORD))
-    raw = store.files.read(os.path.join(new, RECORD))
+    store.files.remove(os.path.join(old, loop_folder.RECORD))
+    raw = store.files.read(os.path.join(new, loop_folder.RECORD))
     written = store.ledger.record(state["worktree"], state["record"])
     if raw is None or written is None or not signature.is_record(raw, written["digest"]):
         tx.expect(state["id"], raw)
         tx.show(state["id"])
         tx.commit()
     page_files.LoopFolder(store, state, old).append_progress()
-    move_files(store, root, old, new, last=PROGRESS)
+    loop_folder.move_files(store, root, old, new, last=loop_folder.PROGRESS)
     return True
 
 
@@ -120,12 +110,12 @@ def archive_old_pages(store: Store, slug: str) -> None:
     The brief, which identifies them, moves last, so that a killed move is repeated.
     """
     workspace = store.workspace
-    archived = free_archive_folder(workspace.root, slug, store.now())
+    archived = loop_folder.free_archive_folder(workspace.root, slug, store.now())
     source, target = (
-        os.path.dirname(workspace.inside(workspace.root, f"{folder}/{RECORD}"))
-        for folder in (f"{HOME}/{slug}", archived)
+        os.path.dirname(workspace.inside(workspace.root, f"{folder}/{loop_folder.RECORD}"))
+        for folder in (f"{loop_folder.HOME}/{slug}", archived)
     )
-    move_files(store, workspace.root, source, target, last="brief.md")
+    loop_folder.move_files(store, workspace.root, source, target, last="brief.md")
     store.note(f"pages of an earlier {slug} stood here, and are now in {archived}")
 
 
@@ -158,9 +148,9 @@ def inherit_lessons(tx: Transaction, receipt: Receipt, *, inherit: bool) -> None
 
 def _offered(store: Store, state: Workflow) -> list[Lesson]:
     """Return the lessons of archived loops that match this one and that it does not have."""
-    if not store.workspace.contains(ARCHIVE):
+    if not store.workspace.contains(loop_folder.ARCHIVE):
         return []
-    top = os.path.join(store.workspace.root, ARCHIVE)
+    top = os.path.join(store.workspace.root, loop_folder.ARCHIVE)
     lessons: list[Lesson] = []
     for name in page_files.names_in(top):
         folder = os.path.join(top, name)
@@ -185,29 +175,24 @@ def matching_lessons(lessons: list[Lesson], domain: str | None, text: str) -> li
     that the new loop says about itself.
     """
     words = _words_of(text)
-    scored = [(_score(lesson, domain, words), (name, lesson)) for name, lesson in lessons]
-    scored.sort(key=lambda pair: -pair[0])
-    best: dict[tuple[str, ...], Lesson] = {}
-    for score, lesson in scored:
+    scored: list[tuple[int, Lesson]] = []
+    for name, lesson in lessons:
+        condition = _words_of(lesson.get("name", ""), lesson.get("when", "")) & words
+        body = _words_of(lesson.get("problem", ""), lesson.get("solution", "")) & words
+        score = _CONDITION_SCORE * len(condition) + len(body - condition)
+        if domain and lesson["domain"].lower() == str(domain).lower():
+            score += _DOMAIN_SCORE
         if score:
-            best.setdefault(_content(lesson[1]), lesson)
+            scored.append((score, (name, lesson)))
+    best: dict[tuple[str, ...], Lesson] = {}
+    for _, found in sorted(scored, key=lambda pair: -pair[0]):
+        best.setdefault(_content(found[1]), found)
     return list(best.values())
 
 
-def _score(lesson: Fields, domain: str | None, words: set[str]) -> int:
-    condition = _words_of(f"{_text(lesson, 'name')} {_text(lesson, 'when')}") & words
-    body = _words_of(f"{_text(lesson, 'problem')} {_text(lesson, 'solution')}") & words
-    has_domain = bool(domain) and _text(lesson, "domain").lower() == str(domain).lower()
-    return _CONDITION_SCORE * len(condition) + len(body - condition) + _DOMAIN_SCORE * has_domain
-
-
-def _words_of(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower())) - _COMMON_WORDS
+def _words_of(*texts: str) -> set[str]:
+    return set(_WORD.findall(" ".join(texts).lower())) - _COMMON_WORDS
 
 
 def _content(lesson: Fields) -> tuple[str, ...]:
-    return tuple(_text(lesson, key) for key in ("when", "problem", "solution"))
-
-
-def _text(lesson: Fields, key: str) -> str:
-    return str(lesson.get(key) or "")
+    return tuple(str(lesson.get(key) or "") for key in ("when", "problem", "solution"))

@@ -33,10 +33,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.types import Fields, Task, Workflow
+    from holdfast.core.types import Fields, Json, Task, Workflow
     from holdfast.evidence.run import RunOutcome
+    from holdfast.keeper.session import Receipt
     from holdfast.keeper.store import Store
-    from holdfast.loops.loops import Loops
+    from holdfast.loops import Loops
     from holdfast.workspace.location import Workspace
 
     Tell = Callable[[Workflow, Task, str], None]
@@ -53,6 +54,11 @@ _MAX_ACCOUNT_LINES = 8
 _MAX_ACCOUNT = 1_000
 _CONFIRMED_TAGS = ("<confirmed/>", "<confirmed />")
 _DOTS = "…"
+_WORK = (
+    "Work on the unit. End with a short account of what you did, and one of these tags, with the "
+    f"words in place of the dots. What is left to do: <remaining>{_DOTS}</remaining>. Why nobody "
+    f"can go on without a person: <blocked>{_DOTS}</blocked>. Only when every criterion is met:"
+)
 _REVIEW = "Go over it once more, against every criterion; mend nothing."
 _VERDICT = (
     "When nothing is left, answer with the empty tag <NAME/>, where NAME is the word confirmed. "
@@ -75,7 +81,6 @@ class Driver:
         if not command or not command[0].strip():
             hint = f"holdfast loop run {slug} -- COMMAND"
             raise Refused("invalid", "loop run: the worker's command is empty", hint)
-        self._seconds = _seconds_of(limit)
         self._loops = loops
         self._disk = store.disk
         self._workspace = store.workspace
@@ -83,8 +88,9 @@ class Driver:
         self._slug = slug
         self._command = command
         self._verify = verify
-        self._root = ""
+        self._limit_s = _seconds_of(limit)
         self._folder = os.path.join(store.workspace.home, "driven")
+        self._root = ""
         self._lock = -1
         self._notes: list[str] = []
 
@@ -98,11 +104,11 @@ class Driver:
         self._root = page_files.worktree_root(self._workspace, state, "loop run")
         self._lock = self._take_lock()
         try:
-            return self._drive(tell)
+            return self._take_turns(tell)
         finally:
             self._disk.close(self._lock)
 
-    def _drive(self, tell: Tell) -> Fields:
+    def _take_turns(self, tell: Tell) -> Fields:
         turns = {
             "iterate": self._iterate,
             "timeout": self._time_out,
@@ -118,7 +124,7 @@ class Driver:
                 return self._report(state, count)
             tell(state, task, turn)
             try:
-                turns[turn](state, task)
+                self._note(turns[turn](state, task).notes)
                 count += turn != "timeout"
             except Refused as refused:
                 if refused.code != "wrong_order":
@@ -129,16 +135,10 @@ class Driver:
 
     def _check(self, state: Workflow) -> None:
         """Raise ``Refused`` if something would stop the run later."""
-        if not is_active(state):
-            raise Refused(
-                "ended",
-                f"loop run: {state['id']} has ended ({state['status']})",
-                f"holdfast resume {state['id']}",
-            )
+        page_files.check_active(state, "loop run")
         folder = folder_of(self._workspace, state)
         text = page_files.read_page(self._disk, folder, page_files.CONTEXT) if folder else ""
-        problem = page_files.length_problem(text)
-        if problem:
+        if problem := page_files.length_problem(text):
             hint = f"shorten it, then: holdfast loop run {state['id']} -- COMMAND"
             raise Refused("invalid", f"loop run: {problem}", hint)
         if self._verify is None:
@@ -165,14 +165,14 @@ class Driver:
 
     # Turns
 
-    def _iterate(self, state: Workflow, task: Task) -> None:
+    def _iterate(self, state: Workflow, task: Task) -> Receipt:
         before = self._begun_at(state, task)
         outcome = self._work(state, task, "iterate")
         work = parse_work(task, outcome.output, outcome.exit_code)
         after = git.head(self._root)
         if after is not None and after != before:
             work["commit"] = after[:12]
-        self._note(self._loops.iterate(str(task["id"]), slug=self._slug, **work).notes)
+        return self._loops.iterate(str(task["id"]), slug=self._slug, **work)
 
     def _begun_at(self, state: Workflow, task: Task) -> str | None:
         """Return the commit at which this turn was first begun, or ``None`` without git.
@@ -182,31 +182,29 @@ class Driver:
         head = git.head(self._root)
         turn = [state["created_at"], state["worktree"], task["id"], task.get("iterations_used", 0)]
         path = os.path.join(self._folder, f"{self._slug}.json")
-        match page_files.read_json(self._disk.read_own(path)):
-            case {"turn": same, "head": str(begun)} if (
-                same == turn and head is not None and git.is_descendant(self._root, head, begun)
-            ):
-                return begun
+        begun = page_files.read_json(self._disk.read_own(path))
+        commit: str | None = begun.get("head") if begun.get("turn") == turn else None
+        if commit and head is not None and git.is_descendant(self._root, head, commit):
+            return commit
         line = json_text.line_of({"turn": turn, "head": head})
         self._disk.replace_view(path, line.encode())
         return head
 
-    def _time_out(self, _state: Workflow, task: Task) -> None:
+    def _time_out(self, _state: Workflow, task: Task) -> Receipt:
         """Record the iteration after the last allowed one; no worker is run for it."""
-        receipt = self._loops.iterate(
+        return self._loops.iterate(
             str(task["id"]),
             did=f"stopped at the maximum of {limit_of(task)} iterations",
             remaining=str(task.get("remaining") or "the criteria are not met yet"),
             slug=self._slug,
         )
-        self._note(receipt.notes)
 
-    def _confirm(self, state: Workflow, task: Task) -> None:
+    def _confirm(self, state: Workflow, task: Task) -> Receipt:
         outcome = self._work(state, task, "confirm")
         issues = parse_verdict(task, outcome.output, outcome.exit_code)
-        self._note(self._loops.confirm(str(task["id"]), issues=issues, slug=self._slug).notes)
+        return self._loops.confirm(str(task["id"]), issues=issues, slug=self._slug)
 
-    def _check_unit(self, state: Workflow, task: Task) -> None:
+    def _check_unit(self, state: Workflow, task: Task) -> Receipt:
         """Verify a unit: by its own command if that is approved, by the given one, or a worker."""
         try:
             command = _own_command(self._workspace, state, task) or self._verify
@@ -220,24 +218,20 @@ class Driver:
             failed = parse_verdict(task, outcome.output, outcome.exit_code)
         else:
             evidence, failed = _evidence_of(command, self._run(command, b""))
-        receipt = self._loops.verify(
+        return self._loops.verify(
             str(task["id"]), failed=failed, evidence=evidence, slug=self._slug
         )
-        self._note(receipt.notes)
 
     def _work(self, state: Workflow, task: Task, turn: str) -> RunOutcome:
         outcome = self._run(self._command, prompt(state, task, turn).encode())
         if not outcome.started:
-            raise Refused(
-                "not_started",
-                f"loop run: {self._command[0][:80]} could not be started: {outcome.why}",
-                "check the command after --",
-            )
+            message = f"loop run: {self._command[0][:80]} could not be started: {outcome.why}"
+            raise Refused("not_started", message, "check the command after --")
         return outcome
 
     def _run(self, command: list[str] | str, stdin: bytes) -> RunOutcome:
         return run_command(
-            command, self._root, limit_s=self._seconds, stdin=stdin, lock_fds=(self._lock,)
+            command, self._root, limit_s=self._limit_s, stdin=stdin, lock_fds=(self._lock,)
         )
 
     # Reporting
@@ -292,17 +286,13 @@ def run_verification(
     task = find_task(state, unit)
     if task is not None and task["status"] != "verifying":
         why = f"it is {task['status'].replace('_', ' ')}, not verifying"
-        raise Refused(
-            "wrong_order", f"loop verify: {unit} of {state['id']}: {why}", "holdfast loop next"
-        )
-    own = _own_command(workspace, state, task) if task is not None and not words else None
-    command = words or own
+        message = f"loop verify: {unit} of {state['id']}: {why}"
+        raise Refused("wrong_order", message, "holdfast loop next")
+    command = words or (None if task is None else _own_command(workspace, state, task))
     if not command:
-        raise Refused(
-            "no_command",
-            f"loop verify: nothing says what verifies {unit[:40]}",
-            f"holdfast loop verify {shell_word(unit)} --run -- COMMAND",
-        )
+        message = f"loop verify: nothing says what verifies {unit[:40]}"
+        hint = f"holdfast loop verify {shell_word(unit)} --run -- COMMAND"
+        raise Refused("no_command", message, hint)
     root = page_files.worktree_root(workspace, state, "loop verify")
     return _evidence_of(command, run_command(command, root, limit_s=_seconds_of(limit)))
 
@@ -331,11 +321,8 @@ def _evidence_of(command: list[str] | str, outcome: RunOutcome) -> tuple[Fields,
     """
     text = command if isinstance(command, str) else " ".join(shell_word(part) for part in command)
     if not outcome.started:
-        raise Refused(
-            "not_started",
-            f"{text[:80]} could not be started: {outcome.why}",
-            "check the command, then run it again",
-        )
+        message = f"{text[:80]} could not be started: {outcome.why}"
+        raise Refused("not_started", message, "check the command, then run it again")
     evidence: Fields = {"command": text, "exit_code": outcome.exit_code}
     if outcome.exit_code == 0:
         return evidence, None
@@ -348,21 +335,25 @@ def _evidence_of(command: list[str] | str, outcome: RunOutcome) -> tuple[Fields,
 
 def prompt(state: Workflow, task: Task, turn: str) -> str:
     """Return the prompt for a turn: ``iterate``, ``confirm`` or ``verify``."""
-    parts = ["\n".join(_describe(state, task))]
+    folder = state["record"].rpartition("/")[0]
+    files: Json = task.get("files")
+    about = [
+        f"Loop {state['subject']}: {quoted(state['title'])}",
+        _fact("Outcome needed", state["context"].get("outcome")),
+        f"Unit {quoted(task['id'])}: {quoted(task['description'])}",
+        _fact("Criteria", task.get("criteria")),
+        _fact("Files", ", ".join(map(str, files)) if isinstance(files, list) else ""),
+        _fact("Output", task.get("output")),
+        f"Read first: {folder}/context.md, and {folder}/progress.md for what was done.",
+    ]
+    parts = ["\n".join(filter(None, about))]
     if turn == "iterate":
-        number = task.get("iterations_used", 0) + 1
-        parts.append(f"This is iteration {number} of {limit_of(task)}.")
-        if task.get("remaining"):
-            parts.append(f"What remains: {quoted(task.get('remaining'), _MAX_QUOTED)}")
-        if task.get("blockers"):
-            parts.append(f"Blockers so far: {quoted(task.get('blockers'), _MAX_QUOTED)}")
-        parts.append(
-            "Work on the unit. End with a short account of what you did, and one of these tags, "
-            "with the words in place of the dots. What is left to do: "
-            f"<remaining>{_DOTS}</remaining>. Why nobody can go on without a person: "
-            f"<blocked>{_DOTS}</blocked>. Only when every criterion is met: "
-            f"<signal>{_DOTS}</signal>, with {signal_of(task)} in it."
-        )
+        parts += [
+            f"This is iteration {task.get('iterations_used', 0) + 1} of {limit_of(task)}.",
+            _fact("What remains", task.get("remaining")),
+            _fact("Blockers so far", task.get("blockers")),
+            f"{_WORK} <signal>{_DOTS}</signal>, with {signal_of(task)} in it.",
+        ]
     elif turn == "confirm":
         parts += [
             f"The unit was declared done. {_REVIEW}",
@@ -376,26 +367,11 @@ def prompt(state: Workflow, task: Task, turn: str) -> str:
     learned = [f"- {quoted(lesson, _MAX_QUOTED)}" for lesson in lessons(state)[-_MAX_LESSONS:]]
     if learned:
         parts.append("\n".join(["Guardrails, learned from what went wrong:", *learned]))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _describe(state: Workflow, task: Task) -> list[str]:
-    """Return the lines on the loop and the unit."""
-    folder = state["record"].rpartition("/")[0]
-    outcome = state["context"].get("outcome")
-    files: object = task.get("files")
-    lines = [f"Loop {state['subject']}: {quoted(state['title'])}"]
-    if outcome:
-        lines.append(f"Outcome needed: {quoted(outcome, _MAX_QUOTED)}")
-    lines.append(f"Unit {quoted(task['id'])}: {quoted(task['description'])}")
-    if task.get("criteria"):
-        lines.append(f"Criteria: {quoted(task.get('criteria'), _MAX_QUOTED)}")
-    if isinstance(files, list) and files:
-        lines.append(f"Files: {quoted(', '.join(map(str, files)), _MAX_QUOTED)}")
-    if task.get("output"):
-        lines.append(f"Output: {quoted(task.get('output'))}")
-    lines.append(f"Read first: {folder}/context.md, and {folder}/progress.md for what was done.")
-    return lines
+def _fact(label: str, text: Json) -> str:
+    return f"{label}: {quoted(text, _MAX_QUOTED)}" if text else ""
 
 
 def parse_work(task: Task, output: str, exit_code: int | None) -> Fields:

@@ -19,7 +19,7 @@ from holdfast.core import json_text, workflow
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import OPENING
-from holdfast.core.workflow.state import find_task, is_active
+from holdfast.core.workflow.state import find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.loop_folder import PROGRESS, folder_of
@@ -58,12 +58,16 @@ def worktree_root(workspace: Workspace, state: Workflow, command: str) -> str:
     """Return the root of a loop's worktree; raise ``Refused`` if the worktree is gone."""
     root = workspace.root_of(state["worktree"])
     if root is None:
-        raise Refused(
-            "not_found",
-            f"{command}: the worktree of {state['id']} is gone",
-            f"holdfast resume {state['id']} brings it here",
-        )
+        message = f"{command}: the worktree of {state['id']} is gone"
+        raise Refused("not_found", message, f"holdfast resume {state['id']} brings it here")
     return root
+
+
+def check_active(state: Workflow, command: str) -> None:
+    """Raise ``Refused`` if a loop has ended."""
+    if not is_active(state):
+        message = f"{command}: {state['id']} has ended ({state['status']})"
+        raise Refused("ended", message, f"holdfast resume {state['id']}")
 
 
 def names_in(folder: str) -> list[str]:
@@ -74,11 +78,11 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
-def length_problem(context: str) -> str | None:
-    """Return the sentence on a ``context.md`` that is too long; ``None`` if it is not."""
+def length_problem(context: str) -> str:
+    """Return the sentence on a ``context.md`` that is too long; empty if it is not."""
     count, most = pages.count_words(context), pages.MAX_CONTEXT_WORDS
     if count < most:
-        return None
+        return ""
     return f"{CONTEXT} has {count} words and must have fewer than {most}: shorten it"
 
 
@@ -93,33 +97,30 @@ def read_page(disk: Disk, folder: str, name: str) -> str:
 def read_log(disk: Disk, folder: str) -> str | None:
     """Return the text of ``progress.md``, however long; ``None`` if it is not a readable file."""
     raw = _read(disk, folder, PROGRESS)
-    return None if raw in (FOLDER, ODD) else _decode_log(raw or b"")
+    # A killed writer may have cut the last entry in the middle of a character.
+    return None if raw == ODD else raw.decode(errors="replace")
 
 
-def _read(disk: Disk, folder: str, name: str) -> bytes | None:
-    """Return the bytes of a page. A link is not followed: it may lead out of the workspace."""
-    path = os.path.join(folder, name)
+def _read(disk: Disk, folder: str, name: str) -> bytes:
+    """Return the bytes of a page, none if there is no file; ``ODD`` if it cannot be read.
+
+    A link is not followed: it may lead out of the workspace.
+    """
     try:
-        return ODD if os.path.islink(path) else disk.read(path)
+        raw = disk.read_own(os.path.join(folder, name))
     except OSError:
         return ODD
+    return ODD if raw == FOLDER else raw or b""
 
 
-def _decode(raw: bytes | None) -> str | None:
-    """Return the text of a page, empty if there is none; ``None`` if it is too large or no text."""
-    if raw is None:
-        return ""
+def _decode(raw: bytes) -> str | None:
+    """Return the text of a page; ``None`` if it is too large or no text."""
     if len(raw) > _MAX_PAGE_BYTES or raw in (FOLDER, ODD):
         return None
     try:
         return raw.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _decode_log(raw: bytes) -> str:
-    # A killed writer may have cut the last entry in the middle of a character.
-    return raw.decode(errors="replace")
 
 
 def read_json(raw: bytes | None) -> Fields:
@@ -131,96 +132,89 @@ def read_json(raw: bytes | None) -> Fields:
     return fields if isinstance(fields, dict) else {}
 
 
-class _PageMemory:
-    """Memory of what the pages of a loop said when last written, in a file beside the ledger.
-
-    With it, an edit can be told from a page that a killed writer left behind. ``fields`` has the
-    page of ``units``, the digest of ``context``, how far the ``log`` is known, and as ``known`` the
-    digests of pages of units whose whole content is in the ledger.
-    """
-
-    def __init__(self, store: Store, state: Workflow) -> None:
-        self._disk = store.disk
-        self._path = os.path.join(store.workspace.home, _MEMORY_FOLDER, f"{state['id']}.json")
-        self._created_at = state["created_at"]
-        fields = read_json(self._disk.read(self._path))
-        # An earlier loop of this name may have left the file.
-        self.fields = fields if fields.get("created_at") == self._created_at else {}
-
-    def knows(self, units: str) -> bool:
-        """Return whether the ledger has everything on a page of units, which may be an old one."""
-        return digest(units.encode()) in self._known()
-
-    def learn(self, units: str) -> None:
-        """Remember that the ledger has everything on this page of units."""
-        if not self.knows(units):
-            known = [*self._known(), digest(units.encode())]
-            self.save({"known": known[-_MAX_KNOWN_PAGES:]})
-
-    def save(self, changes: Fields) -> None:
-        """Change some fields, and write the file if that made a difference."""
-        fields = {"created_at": self._created_at, "units": "", **self.fields, **changes}
-        if fields != self.fields:
-            self.fields = fields
-            self._disk.make_folder(os.path.dirname(self._path), 0o700)
-            self._disk.replace_view(self._path, json_text.line_of(fields).encode())
-
-    def _known(self) -> list[Json]:
-        known = self.fields.get("known")
-        return known if isinstance(known, list) else []
-
-
 # Writing
 
 
-def write_pages(
-    store: Store, state: Workflow, *, seen: str | None = None, before: Workflow | None = None
-) -> None:
-    """Bring every page to the state, and keep what people wrote there.
+def open_folder(store: Store, state: Workflow) -> LoopFolder | None:
+    """Return the folder of a loop; ``None`` if its worktree is gone, or it is no loop.
 
-    ``seen`` is the page of units whose edits were taken in. Any other text may have edits that were
-    not, so its values stay. ``before`` is the state before the change: a page that is as rendered
-    from it is rendered anew.
+    A command that is repeated by its id may have been about another workflow.
     """
-    folder = folder_of(store.workspace, state)
-    if folder is None or state["recipe"]["format"] != "loop":
-        return
-    try:
-        LoopFolder(store, state, folder).write(state, seen, before)
-    except Fault as fault:
-        store.note(f"not all pages could be written ({fault.message}); the ledger has it")
-    except OSError as error:
-        where = os.path.basename(error.filename or folder)
-        store.note(f"{where} could not be written ({error.strerror}); the ledger has it")
+    path = folder_of(store.workspace, state) if state["recipe"]["format"] == "loop" else None
+    return None if path is None else LoopFolder(store, state, path)
 
 
 class LoopFolder:
-    """The folder of one loop, with its pages and its log."""
+    """The folder of one loop, with its pages and its log.
+
+    Its memory is a file beside the ledger with what the pages said when last written: the page of
+    ``units``, the digest of ``context``, how far the ``log`` is known, and as ``known`` the digests
+    of pages of units whose whole content is in the ledger. With it, an edit can be told from a page
+    that a killed writer left behind.
+    """
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
         self.path = path
         self.mode = pages.mode_of(state)
-        self.units_name = pages.units_page(self.mode)
-        self.memory = _PageMemory(store, state)
+        self.units_name = pages.UNITS_PAGES[self.mode]
         self._store = store
         self._disk = store.disk
         self._id = state["id"]
+        self._memory_path = os.path.join(store.workspace.home, _MEMORY_FOLDER, f"{self._id}.json")
+        memory = read_json(self._disk.read(self._memory_path))
+        # An earlier loop of this name may have left the file.
+        is_own = memory.get("created_at") == state["created_at"]
+        blank: Fields = {"created_at": state["created_at"], "units": "", "known": []}
+        self.memory = {**blank, **memory} if is_own else blank
+        self.seen: str | None = None
+        """The page of units whose edits were taken in."""
 
     def read(self, name: str) -> str:
         """Return the text of a page; empty if there is none that can be read."""
         return read_page(self._disk, self.path, name)
 
-    def write(self, state: Workflow, seen: str | None, before: Workflow | None) -> None:
-        """Bring every page to this state; ``seen`` and ``before`` are as for ``write_pages``."""
+    def knows(self, units: str) -> bool:
+        """Return whether the ledger has everything on a page of units, which may be an old one."""
+        return digest(units.encode()) in self.memory["known"]
+
+    def learn(self, units: str) -> None:
+        """Remember that the ledger has everything on this page of units."""
+        if not self.knows(units):
+            known = [*self.memory["known"], digest(units.encode())]
+            self._remember({"known": known[-_MAX_KNOWN_PAGES:]})
+
+    def _remember(self, changes: Fields) -> None:
+        """Change some fields of the memory, and write the file if that made a difference."""
+        memory = {**self.memory, **changes}
+        if memory != self.memory:
+            self.memory = memory
+            self._disk.make_folder(os.path.dirname(self._memory_path), 0o700)
+            self._disk.replace_view(self._memory_path, json_text.line_of(memory).encode())
+
+    def write(self, state: Workflow, before: Workflow | None = None) -> None:
+        """Bring every page to the state, and keep what people wrote there.
+
+        A page of units that is not the ``seen`` one may have edits that were not taken in, so its
+        values stay. ``before`` is the state before the change: a page that is as rendered from it
+        is rendered anew.
+        """
+        try:
+            self._write(state, before)
+        except Fault as fault:
+            why = f"not all pages could be written ({fault.message})"
+            self._store.note(f"{why}; the ledger has it")
+        except OSError as error:
+            where = os.path.basename(error.filename or self.path)
+            self._store.note(f"{where} could not be written ({error.strerror}); the ledger has it")
+
+    def _write(self, state: Workflow, before: Workflow | None) -> None:
         self._disk.make_folder(self.path)
         if self.mode == "knowledge":
             for name in ("sources", "outputs"):
                 self._disk.make_folder(os.path.join(self.path, name))
-        memory = self.memory
-        own_context = memory.fields.get("context")
-        own_units = memory.fields.get("units", "")
+        own_context = self.memory.get("context")
         new_context = pages.render_context(state)
-        changes: Fields = {"context": own_context}
+        changes: Fields = {}
 
         def patch_context(text: str) -> str:
             # Once somebody has changed it, it stays as it is.
@@ -228,35 +222,50 @@ class LoopFolder:
             return new_context if is_own else text
 
         def patch_units(text: str) -> str:
-            after, is_known = _patch_units(text, state, seen, before)
-            changes["units"] = after if is_known else own_units
-            if is_known:
-                # The page is known before it is written, because this process may be killed then.
-                memory.learn(after)
+            changes.pop("units", None)
+            if not text or (before is not None and text == pages.render_units(before)):
+                after = pages.render_units(state)
+            else:
+                from holdfast.loops import page_model
+
+                after = page_model.patch_units(text, state, keep_values=text != self.seen)
+                if text != self.seen:
+                    return after
+            changes["units"] = after
+            # The page is known before it is written, because this process may be killed then.
+            self.learn(after)
             return after
+
+        def patch_guardrails(text: str) -> str:
+            page = pages.render_guardrails(state)
+            if text in ("", page):
+                return page
+            from holdfast.loops import page_model
+
+            return page_model.patch_guardrails(text, state)
 
         self._patch("brief.md", lambda text: text or pages.render_brief(state))
         context = self._patch(CONTEXT, patch_context)
         self._patch(self.units_name, patch_units)
-        self._patch(GUARDRAILS, lambda text: _patch_guardrails(text, state))
-        changes["log"] = self.append_progress(memory.fields.get("log"))
+        self._patch(GUARDRAILS, patch_guardrails)
+        changes["log"] = self.append_progress()
         if context == new_context:
             changes["context"] = digest(context.encode())
-        memory.save(changes)
-        self._note_length(context or "")
+        self._remember(changes)
+        self._store.note(length_problem(context or ""))
 
     def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
         """Patch a page; return its text, or ``None`` if it cannot be read."""
         raw = _read(self._disk, self.path, name)
         if _decode(raw) is None:
-            why = NOT_READABLE if raw in (FOLDER, ODD) else "is no UTF-8 text, or too large"
+            why = NOT_READABLE if raw == ODD else "is no UTF-8 text, or too large"
             self._store.note(f"{name} {why}; it is left as it is")
             return None
         result = ""
 
         def patch_bytes(raw: bytes | None) -> bytes | None:
             nonlocal result
-            text = _decode(raw)
+            text = _decode(raw or b"")
             if text is None:
                 return raw
             result = patch(text)
@@ -268,26 +277,24 @@ class LoopFolder:
 
     # The log
 
-    def append_progress(self, known: list[Json] | None = None) -> list[Json] | None:
+    def append_progress(self) -> list[Json] | None:
         """Append an entry for every event that has none; an existing entry is never changed.
 
-        ``known`` is the part of the log that needs no second look: its length in bytes, its digest,
-        the last event in it, and the identity of the ledger. Return the same for the log of now.
+        Return the part of the log that needs no second look: its length in bytes, its digest, the
+        last event in it, and the identity of the ledger.
         """
         raw = _read(self._disk, self.path, PROGRESS)
-        if raw in (FOLDER, ODD):
-            self._store.note(
-                f"{PROGRESS} {NOT_READABLE}; it is left as it is, and the ledger has it"
-            )
+        if raw == ODD:
+            why = f"{NOT_READABLE}; it is left as it is, and the ledger has it"
+            self._store.note(f"{PROGRESS} {why}")
             return None
-        raw = raw or b""
-        comparison, skipped = self._compare_log(raw, known, "is written again at the end")
+        comparison, known = self._compare_log(raw, "is written again at the end")
         added = ("" if raw else HEADER) + comparison.addition()
         if added:
             self._disk.extend(os.path.join(self.path, PROGRESS), added.encode())
         newest = comparison.newest_missing()
         if newest is None or comparison.changed:
-            return known if skipped else None
+            return known
         # The last entry is compared again: people may write right below it.
         event, entry = newest
         part = raw + added.removesuffix(entry).encode()
@@ -296,89 +303,57 @@ class LoopFolder:
     def note_problems(self) -> None:
         """Note what the next change would note about the log and the context. Write nothing."""
         raw = _read(self._disk, self.path, PROGRESS)
-        if raw not in (FOLDER, ODD):
-            known = self.memory.fields.get("log")
-            self._compare_log(raw or b"", known, "is written again by the next change")
-        self._note_length(self.read(CONTEXT))
+        if raw != ODD:
+            self._compare_log(raw, "is written again by the next change")
+        self._store.note(length_problem(self.read(CONTEXT)))
 
-    def _note_length(self, context: str) -> None:
-        problem = length_problem(context)
-        if problem:
-            self._store.note(problem)
+    def _compare_log(self, raw: bytes, remedy: str) -> tuple[LogComparison, list[Json] | None]:
+        """Compare the log with the events, and note differences.
 
-    def _compare_log(
-        self, raw: bytes, known: list[Json] | None, remedy: str
-    ) -> tuple[LogComparison, int]:
-        """Compare the log with the events, and note differences; return the skipped bytes too."""
-        store = self._store
-        skipped = after = 0
-        match known:
-            case [int(size), str(mark), int(seq), str(identity)] if (
-                identity == store.ledger.identity()
-                and 0 < size < len(raw)
-                and digest(raw[:size]) == mark
-            ):
-                skipped, after = size, seq
+        Return the part that is known and was not compared, too; ``None`` if all of it was.
+        """
+        store, known = self._store, self.memory.get("log")
+        size, mark, after, identity = known or (0, "", 0, "")
+        is_same = identity == store.ledger.identity() and 0 < size < len(raw)
+        if not is_same or digest(raw[:size]) != mark:
+            size, after, known = 0, 0, None
         events = list(store.ledger.events(self._id, after=after))
         # An earlier loop of this name has a log of its own.
         openings = [index for index, event in enumerate(events) if event["type"] in OPENING]
-        text = _decode_log(raw[skipped:])
+        text = raw[size:].decode(errors="replace")
         comparison = LogComparison(text or HEADER, events[openings[-1] :] if openings else events)
         for heading in comparison.changed:
             store.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
         for heading in comparison.removed():
             store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
-        return comparison, skipped
-
-
-def _patch_units(
-    text: str, state: Workflow, seen: str | None, before: Workflow | None
-) -> tuple[str, bool]:
-    """Return the patched page of units, and whether the ledger has everything on it."""
-    if not text or (before is not None and text == pages.render_units(before)):
-        return pages.render_units(state), True
-    from holdfast.loops.page_model import patch_units
-
-    is_seen = text == seen
-    return patch_units(text, state, keep_values=not is_seen), is_seen
-
-
-def _patch_guardrails(text: str, state: Workflow) -> str:
-    page = pages.render_guardrails(state)
-    if text in ("", page):
-        return page
-    from holdfast.loops.page_model import patch_guardrails
-
-    return patch_guardrails(text, state)
+        return comparison, known
 
 
 # Edits
 
 
-def take_in(tx: Transaction, stream: str) -> str | None:
-    """Record the edits of a loaded loop's pages, if it is active.
+def take_in(tx: Transaction, stream: str) -> LoopFolder | None:
+    """Record the edits of a loaded loop's pages; return its folder, to write the pages later.
 
-    Return the page of units if all its edits were taken in, else ``None``.
+    Return ``None`` if the loop has ended, or has no folder.
     """
-    state: Workflow = tx.state(stream)
-    path = folder_of(tx.store.workspace, state)
-    if path is None or not is_active(state) or state["recipe"]["format"] != "loop":
+    state: Workflow = tx.load(stream)
+    folder = open_folder(tx.store, state)
+    if folder is None or not is_active(state):
         return None
-    folder = LoopFolder(tx.store, state, path)
-    text = _EditReader(tx.store, folder, state, tx).take_in()
+    folder.seen = _EditReader(tx.store, folder, state, tx).take_in()
     tx.commit()
-    if text is not None:
+    if folder.seen is not None:
         # Before an event is recorded that is not on the page yet.
-        folder.memory.learn(text)
-    return text
+        folder.learn(folder.seen)
+    return folder
 
 
 def preview(store: Store, state: Workflow) -> Workflow:
     """Return the state as the next change will have it after the edits. Change nothing."""
-    path = folder_of(store.workspace, state)
-    if path is None:
+    folder = open_folder(store, state)
+    if folder is None:
         return state
-    folder = LoopFolder(store, state, path)
     reader = _EditReader(store, folder, state)
     reader.take_in()
     folder.note_problems()
@@ -399,7 +374,7 @@ class _EditReader:
         self._folder = folder
         self._tx = tx
         self._page = folder.units_name
-        self._mark = "R" if folder.mode == "knowledge" else "T"
+        self._mark = unit_mark(state["recipe"])
         self._was_refused = False
 
     def take_in(self) -> str | None:
@@ -408,7 +383,7 @@ class _EditReader:
         text = self._folder.read(self._page)
         if not text:
             return None
-        if self._folder.memory.knows(text):
+        if self._folder.knows(text):
             return text
         from holdfast.loops.page_model import read_units
 
@@ -422,8 +397,7 @@ class _EditReader:
                     "nothing of the page is taken in until it is mended"
                 )
             return None
-        memory = self._folder.memory
-        last_units, _ = read_units(str(memory.fields.get("units", "")), self._folder.mode)
+        last_units, _ = read_units(self._folder.memory["units"], self._folder.mode)
         self._take_units(units, {unit.pop("id"): unit for unit in last_units})
         return None if self._was_refused else text
 
@@ -431,7 +405,7 @@ class _EditReader:
         """Carry out a command, and return words on what became of the edit; raise ``Refused``."""
         if self._tx is not None:
             self._tx.do(self.state["id"], kind, args)
-            self.state = self._tx.state(self.state["id"])
+            self.state = self._tx.load(self.state["id"])
             return "taken in"
         at = self._store.now()
         drafts = workflow.decide(self.state, {"type": kind, "at": at, "args": args})
@@ -520,7 +494,7 @@ class _EditReader:
         from holdfast.loops.page_model import read_guardrails
 
         for lesson in read_guardrails(text):
-            fields = {key: lesson[key] for key in ("name", *pages.LESSON_FIELDS) if lesson.get(key)}
+            fields = {key: value for key, value in lesson.items() if value}
             known = [pages.lesson_content(known) for known in self.state.get("guardrails", [])]
             name = fields.get("name")
             if not name or pages.lesson_content(fields) in known:

@@ -11,22 +11,12 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.layers.markdown import MAX_LINES, block_tree, closing_mark, newline_of, split_lines
 from holdfast.loops import pages
-from holdfast.loops.markdown_text import (
-    decode_after_key,
-    decode_block,
-    decode_item,
-    decode_line,
-    encode_after_key,
-    sections_of,
-    trim_lines,
-)
-from holdfast.loops.pages import BULLETS, LESSON_FIELDS, READ_BULLETS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +27,6 @@ if TYPE_CHECKING:
 
 MAX_UNIT_ITERATIONS = 1_000
 """The largest number of iterations that a page may set."""
-_UNIT_SECTIONS = ("tasks", "phases")
 _LISTS = ("files", "depends")
 """For these bullets, an empty value is a value too."""
 
@@ -50,7 +39,7 @@ _TICK_BOX = re.compile(_MARKER + r"\[[ xX]?\]")
 _BULLET = re.compile(
     _MARKER + r"((?:\*\*)?([A-Za-z][A-Za-z ]{0,30}?)(?:\*\*[ \t]*:|:\*\*|:))[ \t]*(.*)"
 )
-_KEYS = {label.lower(): key for key, label in BULLETS.items()} | {
+_KEYS = {label.lower(): key for key, label in pages.BULLETS.items()} | {
     "file": "files",
     "outputs": "output",
     "completion signal": "completion",
@@ -79,8 +68,7 @@ def is_too_long(text: str) -> bool:
 # The model of a page
 
 
-@dataclass(slots=True)
-class PageSection:
+class PageSection(NamedTuple):
     """The lines from ``first`` to ``end`` below a heading of the second level."""
 
     heading: str
@@ -89,8 +77,7 @@ class PageSection:
     blocks: list[Block]
 
 
-@dataclass(slots=True)
-class Bullet:
+class Bullet(NamedTuple):
     """A value on the lines from ``first`` to ``end``."""
 
     key: str
@@ -103,48 +90,49 @@ class Bullet:
     """The lines after the label."""
 
 
-@dataclass(slots=True)
-class Unit:
+class Unit(NamedTuple):
     """A unit on the lines from ``first`` to ``end``; its title goes up to ``title_end``."""
 
+    name: str
     first: int
+    title_end: int
     end: int
     marker: str
     checked: bool | None
     """``None`` without a box."""
     label: str
-    name: str
     title: list[str]
-    title_end: int
-    bullets: list[Bullet] = field(default_factory=list)
+    bullets: list[Bullet]
 
 
 class Page:
-    """A parsed page."""
+    """A parsed page, and the changes to it, which are made from the last line to the first."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
+        self._changes: list[tuple[int, int, list[str]]] = []
+        """Each replaces the lines from the first number to the second."""
         self.lines = split_lines(text)
         self.bare = [line.rstrip("\r\n") for line in self.lines]
         self.blocks = block_tree(text)
         self.sections = [
             PageSection(heading.text, heading.end, end, blocks)
-            for heading, end, blocks in sections_of(self.blocks, len(self.lines))
+            for heading, end, blocks in pages.sections_of(self.blocks, len(self.lines))
         ]
         self.units: list[Unit] = []
         self.other_boxes: list[int] = []
         """Lines of items with a box that are not units."""
-        for block in self.blocks:
-            for item in block.children if block.kind.endswith("_list") else ():
-                match = _UNIT.match(self.bare[item.first])
-                if match:
-                    self.units.append(self._unit(item, match))
-                elif _TICK_BOX.match(self.bare[item.first]):
-                    self.other_boxes.append(item.first)
+        for item in _items_of(self.blocks):
+            match = _UNIT.match(self.bare[item.first])
+            if match:
+                self.units.append(self._unit(item, match))
+            elif _TICK_BOX.match(self.bare[item.first]):
+                self.other_boxes.append(item.first)
 
     def title(self) -> str:
         """Return the first heading, if it is of the first level."""
         heading = next((block for block in self.blocks if block.kind == "heading"), None)
-        return decode_line(heading.text) if heading and heading.depth == 1 else ""
+        return pages.decode_line(heading.text) if heading and heading.depth == 1 else ""
 
     def header(self) -> dict[str, tuple[int, str]]:
         """Return the bold keys above the first section, with their lines and values."""
@@ -160,65 +148,88 @@ class Page:
 
     def section(self, *names: str) -> PageSection | None:
         """Return the first section with one of these names, in lower case."""
-        return next(
-            (section for section in self.sections if section.heading.lower() in names), None
-        )
+        return next((s for s in self.sections if s.heading.lower() in names), None)
 
-    def text(self, section: PageSection | None) -> str:
+    def units_section(self) -> PageSection | None:
+        """Return the section of units, of either mode."""
+        return self.section("tasks", "phases")
+
+    def text(self, *names: str) -> str:
         """Return the text of a section."""
-        return decode_block(self.bare[section.first : section.end]) if section else ""
+        section = self.section(*names)
+        return pages.decode_block(self.bare[section.first : section.end]) if section else ""
 
-    def items(self, section: PageSection | None) -> list[str]:
+    def items(self, *names: str) -> list[str]:
         """Return the items of a section's lists; if it has no list, its paragraphs."""
+        section = self.section(*names)
         blocks = section.blocks if section else []
-        lists = [block for block in blocks if block.kind.endswith("_list")]
-        items = [self._item(item) for block in lists for item in block.children]
+        items = [self.bare[item.first : self._end_of(item)] for item in _items_of(blocks)]
         if items:
-            return [decode_item(lines) for lines in items if lines != [""]]
-        paragraphs = [self.bare[b.first : b.end] for b in blocks if b.kind == "paragraph"]
-        return [decode_item(lines) for lines in paragraphs]
+            items = [[_ITEM.sub("", first, count=1), *others] for first, *others in items]
+            return [pages.decode_item(lines) for lines in items if lines != [""]]
+        paragraphs = [block for block in blocks if block.kind == "paragraph"]
+        return [pages.decode_item(self.bare[block.first : block.end]) for block in paragraphs]
 
-    def keys(self, section: PageSection) -> dict[str, str]:
-        """Return the keys of a section's items in lower case, with their values."""
-        bullets = reversed(self._bullets(section.blocks))
-        return {bullet.key: decode_after_key(bullet.value) for bullet in bullets}
-
-    def _item(self, block: Block) -> list[str]:
-        first, *others = self.bare[block.first : self._end_of(block)]
-        return [_ITEM.sub("", first, count=1), *others]
-
-    def _end_of(self, block: Block) -> int:
-        return trim_lines(self.bare, block.first, block.end)[1]
-
-    def _bullets(self, blocks: list[Block]) -> list[Bullet]:
+    def bullets(self, blocks: list[Block]) -> list[Bullet]:
         """Return the items of lists that begin with a label."""
         bullets = []
-        for item in (item for block in blocks for item in block.children):
+        for item in _items_of(blocks):
             match = _BULLET.match(self.bare[item.first])
-            if item.kind == "list_item" and match:
+            if match:
                 end = self._end_of(item)
                 value = [match[4], *self.bare[item.first + 1 : end]]
                 key = match[3].strip().lower()
                 bullets.append(Bullet(key, item.first, end, match[1], match[2], value))
         return bullets
 
+    def replace(self, first: int, end: int, text: str) -> None:
+        """Replace some lines by others, or by none."""
+        lines = text.split("\n") if text else []
+        if lines != self.bare[first:end]:
+            self._changes.append((first, end, lines))
+
+    def append(self, text: str) -> None:
+        """Add lines at the end of the page; close first what was left open there."""
+        end = len(self.lines)
+        mark = closing_mark(self._text, nested=True)
+        gap = f"{mark}\n\n" if mark else "\n" if end and self.bare[-1].strip() else ""
+        self.replace(end, end, gap + text)
+
+    def patched(self) -> str:
+        """Return the text with the changes, in the page's own line ends."""
+        lines, newline = list(self.lines), newline_of(self.lines)
+        is_unfinished = bool(lines) and not lines[-1].endswith(("\r", "\n"))
+        if is_unfinished:
+            lines[-1] += newline
+        for first, end, added in sorted(self._changes, key=lambda change: change[:2])[::-1]:
+            lines[first:end] = [line + newline for line in added]
+        text = "".join(lines)
+        return text.removesuffix(newline) if is_unfinished else text
+
+    def _end_of(self, block: Block) -> int:
+        return pages.trim_lines(self.bare, block.first, block.end)[1]
+
     def _unit(self, block: Block, match: re.Match[str]) -> Unit:
         title_end = block.children[0].end if block.children else block.first + 1
-        unit = Unit(
+        return Unit(
+            pages.decode_line(match[4].strip()),
             block.first,
+            title_end,
             self._end_of(block),
             marker=match[1],
             checked=None if match[2] is None else match[2] != " ",
             label=match[3],
-            name=decode_line(match[4].strip()),
             title=[match[5], *self.bare[block.first + 1 : title_end]],
-            title_end=title_end,
+            bullets=[
+                bullet._replace(key=_KEYS[bullet.key])
+                for bullet in self.bullets(block.children)
+                if bullet.key in _KEYS
+            ],
         )
-        for bullet in self._bullets(block.children):
-            if bullet.key in _KEYS:
-                bullet.key = _KEYS[bullet.key]
-                unit.bullets.append(bullet)
-        return unit
+
+
+def _items_of(blocks: list[Block]) -> list[Block]:
+    return [item for block in blocks if block.kind.endswith("_list") for item in block.children]
 
 
 # Values
@@ -233,10 +244,10 @@ def parse_value(key: str, lines: list[str]) -> Json:
         number = int(text) if _NUMBER.fullmatch(text) else 0
         return number if 1 <= number <= MAX_UNIT_ITERATIONS else None
     if key == "depends":
-        names = [decode_line(name) for name in _BETWEEN_NAMES.split(text) if name]
+        names = [pages.decode_line(name) for name in _BETWEEN_NAMES.split(text) if name]
         return [] if [name.lower() for name in names] in (["none"], ["-"], ["—"]) else names
     span = _SPAN.fullmatch(text) if key in ("output", "verify") else None
-    return decode_line(span[1]) if span else decode_after_key(lines)
+    return pages.decode_line(span[1]) if span else pages.decode_after_key(lines)
 
 
 def _parse_paths(text: str) -> list[str]:
@@ -245,7 +256,7 @@ def _parse_paths(text: str) -> list[str]:
     for part in _PATHS.findall(text):
         spans = _SPAN.findall(part)
         bare = part.replace("`", "").strip().removeprefix("- ").strip()
-        paths += map(decode_line, spans or ([bare] if bare else []))
+        paths += map(pages.decode_line, spans or ([bare] if bare else []))
     return [] if [path.lower() for path in paths] == ["none"] else paths
 
 
@@ -275,97 +286,79 @@ def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
     """
     if is_too_long(text):
         return [], [f"line {MAX_LINES}: the page goes on; more lines than that are not read"]
-    reader = _UnitReader(Page(text), "R1" if mode == "knowledge" else "T1")
-    return list(reader.units.values()), [complaint for _, complaint in sorted(reader.complaints)]
-
-
-class _UnitReader:
-    """Reads the units of one page."""
-
-    def __init__(self, page: Page, example: str) -> None:
-        self._section = page.section(*_UNIT_SECTIONS)
-        self._example = example
-        self._lines: dict[str, int] = {}
-        self.units: dict[str, Fields] = {}
-        self.complaints: list[tuple[int, str]] = []
-        for unit in page.units:
-            self._add(unit)
-        form = f"- [ ] **{example}**: title"
-        for line in page.other_boxes:
-            self._complain_among_units(line, f"a unit is written {form!r}, and this is not")
-        section = page.section("dependencies")
-        arrows = parse_arrows(page.bare[section.first : section.end]) if section else {}
-        for name, waits in arrows.items():
-            if name in self.units and "depends" not in self.units[name] and waits:
-                self.units[name]["depends"] = list(map(decode_line, waits))
-        self._check_dependencies()
-
-    def _add(self, unit: Unit) -> None:
+    page = Page(text)
+    section = page.units_section()
+    among_units = range(section.first, section.end) if section else range(0)
+    example = "R1" if mode == "knowledge" else "T1"
+    form = f"- [ ] **{example}**: title"
+    units: dict[str, Fields] = {}
+    lines = {unit.name: unit.first for unit in reversed(page.units)}
+    complaints = [
+        (line, f"a unit is written {form!r}, and this is not")
+        for line in page.other_boxes
+        if line in among_units
+    ]
+    for unit in page.units:
         name = unit.name
-        if not pages.is_unit_name(name):
-            why = f"{name[:40]!r} is no name for a unit; they are called {self._example}"
-            self._complain_among_units(unit.first, why)
-            return
-        if name in self.units:
-            self._complain(unit.first, f"{name} stands on line {self._lines[name] + 1} already")
-            return
-        self._lines[name] = unit.first
-        fields: Fields = {"id": name, "description": decode_after_key(unit.title)}
-        fields["checked"] = bool(unit.checked)
-        self.units[name] = fields
-        for bullet in unit.bullets:
-            if bullet.key in fields:
-                self._complain(bullet.first, f"{name} has a second {bullet.label}")
-            elif bullet.key in READ_BULLETS:
-                value = parse_value(bullet.key, bullet.value)
-                if value is None:
-                    why = f"{bullet.value[0][:40]!r} is no number from 1 to {MAX_UNIT_ITERATIONS}"
-                    self._complain(bullet.first, f"{name}: {why}")
-                elif value or bullet.key in _LISTS:
-                    fields[bullet.key] = value
+        if name in units:
+            complaints.append((unit.first, f"{name} stands on line {lines[name] + 1} already"))
+        elif pages.is_unit_name(name):
+            units[name], problems = _read_unit(unit)
+            complaints += problems
+        elif unit.first in among_units:
+            why = f"{name[:40]!r} is no name for a unit; they are called {example}"
+            complaints.append((unit.first, why))
+    section = page.section("dependencies")
+    arrows = parse_arrows(page.bare[section.first : section.end]) if section else {}
+    for name, waits in arrows.items():
+        if waits and name in units:
+            units[name].setdefault("depends", [pages.decode_line(other) for other in waits])
+    for name, fields in units.items():
+        unknown = [other for other in fields.get("depends", []) if other not in units]
+        if unknown:
+            del fields["depends"]
+            why = f"{name} depends on {unknown[0][:40]!r}, which is no unit of this page"
+            complaints.append((lines[name], why))
+    for name in circular({name: unit.get("depends", []) for name, unit in units.items()}):
+        through = ", ".join(units[name].pop("depends"))
+        complaints.append((lines[name], f"{name} would wait for itself, through {through}"))
+    return list(units.values()), [f"line {line + 1}: {why}" for line, why in sorted(complaints)]
 
-    def _check_dependencies(self) -> None:
-        for name, fields in self.units.items():
-            unknown = [other for other in fields.get("depends", []) if other not in self.units]
-            if unknown:
-                del fields["depends"]
-                why = f"{name} depends on {unknown[0][:40]!r}, which is no unit of this page"
-                self._complain(self._lines[name], why)
-        for name in circular({n: unit.get("depends", []) for n, unit in self.units.items()}):
-            waits = ", ".join(self.units[name].pop("depends"))
-            self._complain(self._lines[name], f"{name} would wait for itself, through {waits}")
 
-    def _complain_among_units(self, line: int, why: str) -> None:
-        """Complain, unless the line is outside the section of units."""
-        section = self._section
-        if section is not None and section.first <= line < section.end:
-            self._complain(line, why)
-
-    def _complain(self, line: int, why: str) -> None:
-        self.complaints.append((line, f"line {line + 1}: {why}"))
+def _read_unit(unit: Unit) -> tuple[Fields, list[tuple[int, str]]]:
+    """Return the fields of a unit, and complaints with their lines."""
+    complaints = []
+    fields: Fields = {"id": unit.name, "description": pages.decode_after_key(unit.title)}
+    fields["checked"] = bool(unit.checked)
+    for bullet in unit.bullets:
+        if bullet.key in fields:
+            complaints.append((bullet.first, f"{unit.name} has a second {bullet.label}"))
+        elif bullet.key in pages.READ_BULLETS:
+            value = parse_value(bullet.key, bullet.value)
+            if value is None:
+                why = f"{bullet.value[0][:40]!r} is no number from 1 to {MAX_UNIT_ITERATIONS}"
+                complaints.append((bullet.first, f"{unit.name}: {why}"))
+            elif value or bullet.key in _LISTS:
+                fields[bullet.key] = value
+    return fields, complaints
 
 
 def circular(depends: dict[str, list[str]]) -> list[str]:
     """Return the units in a circle of dependencies, or between two circles."""
-    waiting = _never_ready(depends)
-    backwards: dict[str, list[str]] = {name: [] for name in waiting}
-    for name in waiting:
-        for dependency in set(depends[name]) & waiting:
-            backwards[dependency].append(name)
-    stuck = _never_ready(backwards)
+    followers: dict[str, list[str]] = {name: [] for name in depends}
+    for name, waits in depends.items():
+        for dependency in waits:
+            followers[dependency].append(name)
+    stuck = set(depends)
+    # First without the units that are ready before a circle, then without those behind one.
+    for graph in (depends, followers):
+        sorter = TopologicalSorter({name: stuck.intersection(graph[name]) for name in stuck})
+        with suppress(CycleError):
+            sorter.prepare()
+        while ready := sorter.get_ready():
+            stuck.difference_update(ready)
+            sorter.done(*ready)
     return [name for name in depends if name in stuck]
-
-
-def _never_ready(depends: dict[str, list[str]]) -> set[str]:
-    """Return the units that remain when those without open dependencies are removed in turn."""
-    sorter = TopologicalSorter(depends)
-    with suppress(CycleError):
-        sorter.prepare()
-    remaining = set(depends)
-    while ready := sorter.get_ready():
-        remaining.difference_update(ready)
-        sorter.done(*ready)
-    return remaining
 
 
 # The other pages
@@ -374,22 +367,22 @@ def _never_ready(depends: dict[str, list[str]]) -> set[str]:
 def read_brief(text: str) -> Fields:
     """Return what ``brief.md`` says; a missing part is empty."""
     page = _first_lines(text)
-    header = {key: decode_line(value) for key, (_, value) in page.header().items()}
+    header = {key: pages.decode_line(value) for key, (_, value) in page.header().items()}
     return {
         "title": page.title(),
         "created": header.get("created", ""),
         "mode": header.get("mode", ""),
         "domain": header.get("domain", ""),
-        "outcome": page.text(page.section("outcome needed", "outcome")),
-        "done_when": page.items(page.section("done when")),
-        "constraints": page.items(page.section("constraints")),
-        "notes": page.text(page.section("approach / notes", "approach", "notes")),
+        "outcome": page.text("outcome needed", "outcome"),
+        "done_when": page.items("done when"),
+        "constraints": page.items("constraints"),
+        "notes": page.text("approach / notes", "approach", "notes"),
     }
 
 
 def read_created(units: str) -> str:
     """Return the creation time on a page of units; empty if it has none."""
-    return decode_line(_first_lines(units).header().get("created", (0, ""))[1])
+    return pages.decode_line(_first_lines(units).header().get("created", (0, ""))[1])
 
 
 def read_guardrails(text: str) -> list[Fields]:
@@ -397,10 +390,12 @@ def read_guardrails(text: str) -> list[Fields]:
     page = _first_lines(text)
     lessons: list[Fields] = []
     for section in page.sections:
-        values = page.keys(section)
-        lesson = {key: values[key] for key in LESSON_FIELDS if key in values}
+        # Of two bullets with one key, the first counts.
+        bullets = {bullet.key: bullet.value for bullet in reversed(page.bullets(section.blocks))}
+        keys = [key for key in pages.LESSON_FIELDS if key in bullets]
+        lesson = {key: pages.decode_after_key(bullets[key]) for key in keys}
         if lesson:
-            lessons.append({"name": decode_line(section.heading), **lesson})
+            lessons.append({"name": pages.decode_line(section.heading), **lesson})
     return lessons
 
 
@@ -419,146 +414,102 @@ def patch_units(text: str, state: Workflow, *, keep_values: bool = False) -> str
     """
     if is_too_long(text):
         return text
-    patch = _UnitsPatch(text)
-    mode = pages.mode_of(state)
+    page, mode, tasks = Page(text), pages.mode_of(state), state["tasks"]
     units, complaints = read_units(text, mode)
     with_values = not complaints and not keep_values
     dependencies = {unit["id"]: unit.get("depends", []) for unit in units}
-    patch.update_counts(state)
-    patch.update_arrows(state["tasks"])
-    on_page = {unit.name: unit for unit in reversed(patch.page.units)}
-    for task in state["tasks"]:
+    header, counts = page.header(), pages.counts(state)
+    for key, pattern in (("Total", _TOTAL), ("Status", _STATUS)):
+        if key.lower() in header:
+            line, _ = header[key.lower()]
+            page.replace(line, line + 1, pattern.sub(counts[key], page.bare[line], count=1))
+    _patch_arrows(page, tasks)
+    on_page = {unit.name: unit for unit in reversed(page.units)}
+    for task in tasks:
         unit = on_page.get(str(task["id"]))
-        if unit is None:
-            continue
-        patch.update_unit(unit, task, with_values=with_values)
-        for key in BULLETS if with_values else ():
-            if key != "completion":
-                patch.update_bullet(unit, task, key, dependencies.get(unit.name, []))
-    patch.add_units([t for t in state["tasks"] if str(t["id"]) not in on_page], mode)
-    return patch.result()
+        if unit is not None:
+            _patch_unit(page, unit, task, with_title=with_values)
+        if unit is not None and with_values:
+            _patch_bullets(page, unit, task, dependencies.get(unit.name, []))
+    missing = [task for task in tasks if str(task["id"]) not in on_page]
+    if missing:
+        _add_units(page, missing, pages.UNITS_SECTIONS[mode])
+    return page.patched()
 
 
-class _UnitsPatch:
-    """The changes to one page of units, applied from the last line to the first."""
+def _patch_arrows(page: Page, tasks: list[Task]) -> None:
+    """Update the section on dependencies, unless people changed it."""
+    section = page.section("dependencies")
+    if section is None:
+        return
+    first, end = pages.trim_lines(page.bare, section.first, section.end)
+    before = [line.strip() for line in page.bare[first:end]]
+    after = pages.render_dependencies(tasks)
+    as_rendered = pages.render_arrows(parse_arrows(before))
+    if before == after or [line for line in before if line] != as_rendered:
+        return
+    if before:
+        page.replace(first, end, "\n".join(after))
+    else:
+        page.replace(section.first, section.first, "\n".join(["", *after]))
 
-    def __init__(self, text: str) -> None:
-        self.page = Page(text)
-        self._text = text
-        self._changes: list[tuple[int, int, list[str]]] = []
-        """Each replaces the lines from the first number to the second."""
 
-    def result(self) -> str:
-        lines = list(self.page.lines)
-        newline = newline_of(lines)
-        is_unfinished = bool(lines) and not lines[-1].endswith(("\r", "\n"))
-        if is_unfinished:
-            lines[-1] += newline
-        for first, end, added in sorted(self._changes, key=lambda change: change[:2])[::-1]:
-            lines[first:end] = [line + newline for line in added]
-        text = "".join(lines)
-        return text.removesuffix(newline) if is_unfinished else text
+def _patch_unit(page: Page, unit: Unit, task: Task, *, with_title: bool) -> None:
+    """Update the box of a unit, and its title."""
+    line = page.bare[unit.first]
+    is_done = task["status"] == "completed"
+    if unit.checked is None and is_done:
+        line = f"{unit.marker}[x] {line.removeprefix(unit.marker)}"
+    elif is_done != bool(unit.checked):
+        line = _BOX.sub("[x]" if is_done else "[ ]", line, count=1)
+    if with_title and pages.decode_after_key(unit.title) != task["description"]:
+        head = line[: line.index(unit.label)] + unit.label
+        title = pages.encode_after_key(task["description"], len(unit.marker))
+        page.replace(unit.first, unit.title_end, f"{head} {title}".rstrip())
+    else:
+        page.replace(unit.first, unit.first + 1, line)
 
-    def _replace(self, first: int, end: int, text: str) -> None:
-        lines = text.split("\n")
-        if lines != self.page.bare[first:end]:
-            self._changes.append((first, end, lines))
 
-    def update_counts(self, state: Workflow) -> None:
-        """Update the total and the status at the top."""
-        header, tasks = self.page.header(), state["tasks"]
-        counts = {
-            "total": (_TOTAL, pages.total(tasks, pages.mode_of(state))),
-            "status": (_STATUS, pages.status_counts(tasks)),
-        }
-        for key, (pattern, count) in counts.items():
-            if key in header:
-                line = header[key][0]
-                self._replace(line, line + 1, pattern.sub(count, self.page.bare[line], count=1))
-
-    def update_arrows(self, tasks: list[Task]) -> None:
-        """Update the section on dependencies, unless people changed it."""
-        section = self.page.section("dependencies")
-        if section is None:
-            return
-        first, end = trim_lines(self.page.bare, section.first, section.end)
-        before = [line.strip() for line in self.page.bare[first:end]]
-        after = pages.render_dependencies(tasks)
-        as_rendered = pages.render_arrows(parse_arrows(before))
-        if before == after or [line for line in before if line] != as_rendered:
-            return
-        if before:
-            self._changes.append((first, end, after))
-        else:
-            self._changes.append((section.first, section.first, ["", *after]))
-
-    def update_unit(self, unit: Unit, task: Task, *, with_values: bool) -> None:
-        """Update the box of a unit, and its title."""
-        line = self.page.bare[unit.first]
-        is_done = task["status"] == "completed"
-        if unit.checked is None and is_done:
-            line = f"{unit.marker}[x] {line.removeprefix(unit.marker)}"
-        elif is_done != bool(unit.checked):
-            line = _BOX.sub("[x]" if is_done else "[ ]", line, count=1)
-        if with_values and decode_after_key(unit.title) != task["description"]:
-            head = line[: line.index(unit.label)] + unit.label
-            title = encode_after_key(task["description"], len(unit.marker))
-            self._replace(unit.first, unit.title_end, f"{head} {title}".rstrip())
-        else:
-            self._replace(unit.first, unit.first + 1, line)
-
-    def update_bullet(self, unit: Unit, task: Task, key: str, dependencies: list[str]) -> None:
-        """Update or add a bullet. ``dependencies`` are those that the page shows for the unit."""
+def _patch_bullets(page: Page, unit: Unit, task: Task, dependencies: list[str]) -> None:
+    """Update or add bullets. ``dependencies`` are those that the page shows for the unit."""
+    on_page = {bullet.key: bullet for bullet in reversed(unit.bullets)}
+    implied = (("max_iterations", MAX_ITERATIONS), ("depends", dependencies))
+    line = unit.title_end
+    for key, label in pages.BULLETS.items():
+        bullet = on_page.get(key)
         value: Json = task.get(key)
-        bullet = next((bullet for bullet in unit.bullets if bullet.key == key), None)
-        if value is None and key not in _LISTS:
-            return
         if key in _LISTS:
             value = [str(item) for item in value or []]
-        if bullet is not None:
+        if bullet is None and value and (key, value) not in implied:
+            marker = unit.bullets[0].marker if unit.bullets else " " * len(unit.marker) + "- "
+            text = pages.render_value(task, key, len(marker))
+            page.replace(line, line, f"{marker}{label}: {text}")
+        elif bullet is not None and value is not None:
             # A bullet that is not read has one line of Holdfast's; further lines are people's.
-            is_read = key in READ_BULLETS
-            lines = bullet.value if is_read else bullet.value[:1]
-            if parse_value(key, lines) not in (value, None):
+            is_read = key in pages.READ_BULLETS
+            if parse_value(key, bullet.value if is_read else bullet.value[:1]) not in (value, None):
                 end = bullet.end if is_read else bullet.first + 1
                 text = pages.render_value(task, key, len(bullet.marker)) or "none"
-                self._replace(bullet.first, end, f"{bullet.marker}{bullet.label} {text}")
-        elif value and (key, value) not in (
-            ("max_iterations", MAX_ITERATIONS),
-            ("depends", dependencies),
-        ):
-            marker = unit.bullets[0].marker if unit.bullets else " " * len(unit.marker) + "- "
-            text = pages.render_value(task, key, len(marker)) or ""
-            order = list(BULLETS)
-            ends = [b.end for b in unit.bullets if order.index(b.key) < order.index(key)]
-            line = max(ends, default=unit.title_end)
-            self._replace(line, line, f"{marker}{BULLETS[key]}: {text}")
+                page.replace(bullet.first, end, f"{bullet.marker}{bullet.label} {text}")
+        line = max([line, *(bullet.end for bullet in unit.bullets if bullet.key == key)])
 
-    def add_units(self, tasks: list[Task], mode: str) -> None:
-        """Add missing units at the end of their section."""
-        lines = [line for task in tasks for line in pages.render_unit(task)]
-        if not lines:
-            return
-        section = self.page.section(*_UNIT_SECTIONS)
-        if section is None:
-            self._append(["## Phases" if mode == "knowledge" else "## Tasks", "", *lines])
-            return
-        ends = [u.end for u in self.page.units if section.first <= u.first < section.end]
-        if ends:
-            self._changes.append((ends[-1], ends[-1], lines))
-        elif section.end == len(self.page.lines):
-            self._append(lines)
-        else:
-            first, end = trim_lines(self.page.bare, section.first, section.end)
-            end = end if first < end else section.first
-            self._changes.append((end, end, ["", *lines]))
 
-    def _append(self, lines: list[str]) -> None:
-        """Add lines at the end of the page; close first what was left open there."""
-        end = len(self.page.lines)
-        mark = closing_mark(self._text, nested=True)
-        gap = [mark, ""] if mark else [""] if end and self.page.bare[-1].strip() else []
-        self._changes.append((end, end, [*gap, *lines]))
+def _add_units(page: Page, tasks: list[Task], name: str) -> None:
+    """Add missing units at the end of their section, which is called ``name`` if it is new."""
+    text = "\n".join(line for task in tasks for line in pages.render_unit(task))
+    section = page.units_section()
+    if section is None:
+        page.append(f"## {name}\n\n{text}")
+        return
+    ends = [unit.end for unit in page.units if section.first <= unit.first < section.end]
+    if ends:
+        page.replace(ends[-1], ends[-1], text)
+    elif section.end == len(page.lines):
+        page.append(text)
+    else:
+        first, end = pages.trim_lines(page.bare, section.first, section.end)
+        end = end if first < end else section.first
+        page.replace(end, end, f"\n{text}")
 
 
 def patch_guardrails(text: str, state: Workflow) -> str:
@@ -569,20 +520,16 @@ def patch_guardrails(text: str, state: Workflow) -> str:
     """
     if is_too_long(text):
         return text
-    names = [decode_line(section.heading) for section in Page(text).sections]
+    page = Page(text)
+    names = [pages.decode_line(section.heading) for section in page.sections]
     contents = [pages.lesson_content(lesson) for lesson in read_guardrails(text)]
-    added = ""
+    missing = []
     for lesson in state.get("guardrails", []):
         name = str(lesson.get("name", ""))
         if name in names:
             names.remove(name)
         elif pages.lesson_content(lesson) not in contents:
-            added += "\n" + pages.render_lesson(lesson)
-    if not added:
-        return text
-    mark = closing_mark(text, nested=True)
-    if mark:
-        added = f"{mark}\n{added}"
-    if text and not text.endswith(("\r", "\n")):
-        added = "\n" + added
-    return text + added.replace("\n", newline_of(split_lines(text)))
+            missing.append(pages.render_lesson(lesson))
+    if missing:
+        page.append("\n".join(missing).removesuffix("\n"))
+    return page.patched()

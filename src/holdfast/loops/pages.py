@@ -1,27 +1,31 @@
-"""Render the pages of a loop from its state: brief, context, units and guardrails.
+"""The pages of a loop as text: brief, context, units and guardrails, rendered from its state.
 
 The pages are shared documents: rendered once, then patched by ``page_model``. No Markdown parser is
-needed here. ``markdown_text`` encodes stored text so that it reads the same again.
+needed here.
+
+Stored text may hold anything, and must not start structure where it is put. So it is encoded with
+two of Markdown's own marks. A backslash goes before what would start structure at the beginning of
+a line, and is alone on an empty line. ``&#13;`` is a character that a page cannot show: a control
+character, or white space at either end of a line. Text with such a mark of its own gets one more.
+Decoding gives back what was stored, and of what people wrote, their words.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from holdfast.core.workflow.tasks import limit_of, signal_of
-from holdfast.loops.markdown_text import (
-    encode_after_key,
-    encode_block,
-    encode_heading,
-    encode_item,
-    encode_line,
-    encode_span,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Task, Workflow
+    from holdfast.layers.markdown import Block
 
+UNITS_PAGES = {"development": "tasks.md", "knowledge": "plan.md"}
+"""The name of the page of units, by mode."""
+UNITS_SECTIONS = {"development": "Tasks", "knowledge": "Phases"}
+"""The section of that page which has the units, by mode."""
 BULLETS = {
     "files": "Files",
     "criteria": "Criteria",
@@ -55,15 +59,130 @@ _STATUS_WORDS = {
     "timeout": "timed out",
 }
 
+_CODE = re.compile(r"&#([0-9]{1,7});")
+_LAST_CHARACTER = 0x10FFFF
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|\\A\\s|\\s\\Z")
+"""Characters that a page cannot show."""
+_STRUCTURE = re.compile(r"[0-9]{1,9}(?=\\*[.)])|(?=\\*(?:[#>+*_=~<|:-]|`{3}|\Z))")
+"""Ends where a line would start structure, and where the backslash goes that prevents it."""
+
+
+# Stored text on a page
+
+
+def encode_line(text: str) -> str:
+    """Encode text for one line, such as a name or a path: line breaks become codes too."""
+    return "&#10;".join(_encode(line) for line in text.split("\n"))
+
+
+def encode_heading(text: str) -> str:
+    """Encode text for a heading. Markdown would drop a final ``#``."""
+    line = encode_line(text)
+    return f"{line[:-1]}&#35;" if line.endswith("#") else line
+
+
+def encode_span(text: str) -> str:
+    """Encode text as inline code, such as a path."""
+    return "`" + encode_line(text).replace("`", "&#96;") + "`"
+
+
+def encode_after_key(text: str, indent: int) -> str:
+    """Encode text that follows a key on its line; further lines are indented below it."""
+    first, *others = text.split("\n")
+    line = _encode(first)
+    if text and not line.strip("\\"):
+        line = "\\" + line
+    return ("\n" + " " * indent).join([line, *map(_encode_at_start, others)])
+
+
+def encode_item(text: str, indent: int) -> str:
+    """Encode text that is the whole item of a list."""
+    return ("\n" + " " * indent).join(map(_encode_at_start, text.split("\n")))
+
+
+def encode_block(text: str) -> str:
+    """Encode the text of a section. Empty lines inside it stay: they separate paragraphs."""
+    lines = text.split("\n") if text else []
+    return "\n".join(
+        _encode_at_start(line) if line or index in (0, len(lines) - 1) else line
+        for index, line in enumerate(lines)
+    )
+
+
+def _encode(line: str) -> str:
+    line = _CODE.sub(lambda match: f"&#38;{match.group()[1:]}", line)
+    return _HIDDEN.sub(lambda match: f"&#{ord(match.group())};", line)
+
+
+def _encode_at_start(line: str) -> str:
+    """Encode a line, with a backslash before what would start structure."""
+    line = _encode(line)
+    match = _STRUCTURE.match(line)
+    return f"{line[: match.end()]}\\{line[match.end() :]}" if match else line
+
+
+def decode_line(line: str) -> str:
+    """Return the text of an encoded line."""
+    return _CODE.sub(_decode_character, line)
+
+
+def decode_after_key(lines: list[str]) -> str:
+    """Return the text that follows a key."""
+    first, *others = [line.strip() for line in lines]
+    if first and not first.strip("\\"):
+        first = first[1:]
+    return "\n".join([decode_line(first), *map(_decode_at_start, others)])
+
+
+def decode_item(lines: list[str]) -> str:
+    """Return the text of a list's item."""
+    return "\n".join(_decode_at_start(line.strip()) for line in lines)
+
+
+def decode_block(lines: list[str]) -> str:
+    """Return the text of a section without the empty lines around it; people's indents stay."""
+    first, end = trim_lines(lines, 0, len(lines))
+    return "\n".join(_decode_at_start(line.rstrip()) for line in lines[first:end])
+
+
+def _decode_character(match: re.Match[str]) -> str:
+    number = int(match[1])
+    return chr(number) if number <= _LAST_CHARACTER else match.group()
+
+
+def _decode_at_start(line: str) -> str:
+    match = _STRUCTURE.match(line)
+    if match and line.startswith("\\", match.end()):
+        line = line[: match.end()] + line[match.end() + 1 :]
+    return decode_line(line)
+
+
+def trim_lines(lines: list[str], first: int, end: int) -> tuple[int, int]:
+    """Return a range of lines without the empty ones at its ends."""
+    while first < end and not lines[first].strip():
+        first += 1
+    while first < end and not lines[end - 1].strip():
+        end -= 1
+    return first, end
+
+
+def sections_of(blocks: list[Block], line_count: int) -> list[tuple[Block, int, list[Block]]]:
+    """Return the headings of the second level, each with its section's end and blocks."""
+    heads = [i for i, b in enumerate(blocks) if b.kind == "heading" and b.depth <= 2]
+    sections = []
+    for head, following in pairwise([*heads, len(blocks)]):
+        end = blocks[following].first if following < len(blocks) else line_count
+        if blocks[head].depth == 2:
+            sections.append((blocks[head], end, blocks[head + 1 : following]))
+    return sections
+
+
+# Pages
+
 
 def mode_of(state: Workflow) -> str:
     """Return ``knowledge`` or ``development``."""
     return "knowledge" if state["recipe"].get("mode") == "knowledge" else "development"
-
-
-def units_page(mode: str) -> str:
-    """Return the name of the page of units."""
-    return "plan.md" if mode == "knowledge" else "tasks.md"
 
 
 def is_unit_name(text: str) -> bool:
@@ -74,9 +193,6 @@ def is_unit_name(text: str) -> bool:
 def count_words(text: str) -> int:
     """Count the words of a text: parts between white space that have a letter or a digit."""
     return sum(any(c.isalnum() or c == "_" for c in part) for part in text.split())
-
-
-# Pages
 
 
 def render_brief(state: Workflow) -> str:
@@ -145,23 +261,16 @@ def lesson_content(lesson: Fields) -> dict[str, str]:
 
 def render_units(state: Workflow) -> str:
     """Render ``tasks.md``, or in knowledge mode ``plan.md``."""
-    mode, tasks = mode_of(state), state["tasks"]
+    mode, context, tasks = mode_of(state), state["context"], state["tasks"]
+    name = UNITS_SECTIONS[mode]
+    domain = _text(context, "domain") if mode == "knowledge" else ""
+    units = _section(name, [line for task in tasks for line in render_unit(task)])
     dependencies = _section("Dependencies", render_dependencies(tasks))
-    lines = [line for task in tasks for line in render_unit(task)]
-    counts = {"Total": total(tasks, mode), "Status": status_counts(tasks)}
-    if mode == "knowledge":
-        return _page(
-            [f"# {encode_heading(state['title'])} - Phases", ""],
-            _header(state, Domain=_text(state["context"], "domain"), **counts),
-            _section("Phases", lines),
-            dependencies,
-        )
+    notes = _section("Notes", _block(context, "notes"))
     return _page(
-        [f"# {encode_heading(state['title'])} - Tasks", ""],
-        _header(state, **counts),
-        dependencies,
-        _section("Tasks", lines),
-        _section("Notes", _block(state["context"], "notes")),
+        [f"# {encode_heading(state['title'])} - {name}", ""],
+        _header(state, Domain=domain, **counts(state)),
+        *([units, dependencies] if mode == "knowledge" else [dependencies, units, notes]),
     )
 
 
@@ -238,26 +347,20 @@ def render_value(task: Task, key: str, indent: int = _BULLET_INDENT) -> str | No
     return encode_after_key(str(value), indent)
 
 
-def total(tasks: list[Task], mode: str) -> str:
-    """Return the number of units: ``3 tasks``."""
-    return f"{len(tasks)} {'phase' if mode == 'knowledge' else 'task'}{'s' * (len(tasks) != 1)}"
-
-
-def status_counts(tasks: list[Task]) -> str:
-    """Return the number of units by status: ``2 done, 1 in progress, 3 pending``."""
-    words = [_STATUS_WORDS[task["status"]] for task in tasks]
+def counts(state: Workflow) -> dict[str, str]:
+    """Return the counts of units: ``3 tasks`` and ``1 done, 0 in progress, 2 pending``."""
+    words = [_STATUS_WORDS[task["status"]] for task in state["tasks"]]
     always = [f"{words.count(word)} {word}" for word in ("done", "in progress", "pending")]
     stuck = [f"{words.count(word)} {word}" for word in ("blocked", "timed out") if word in words]
-    return ", ".join([*always, *stuck])
+    unit = UNITS_SECTIONS[mode_of(state)].lower()
+    total = f"{len(words)} {unit.removesuffix('s') if len(words) == 1 else unit}"
+    return {"Total": total, "Status": ", ".join([*always, *stuck])}
 
 
 def render_dependencies(tasks: list[Task]) -> list[str]:
     """Return the lines of the section on dependencies."""
     return render_arrows(
-        {
-            name_of(task): [encode_line(str(name)) for name in task.get("depends", [])]
-            for task in tasks
-        }
+        {name_of(task): [encode_line(str(n)) for n in task.get("depends", [])] for task in tasks}
     )
 
 

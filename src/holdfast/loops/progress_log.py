@@ -7,22 +7,14 @@ that people write between entries stays. A change inside an entry is reported, a
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from holdfast.layers.markdown import closing_mark, newline_of, outline, split_lines
-from holdfast.loops.markdown_text import (
-    decode_after_key,
-    decode_line,
-    encode_after_key,
-    encode_heading,
-    encode_line,
-    sections_of,
-)
+from holdfast.loops import pages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields, Json
-    from holdfast.layers.markdown import Block
 
 HEADER = "# Progress Log\n"
 CLEAN = {"confirmation_recorded": "Clean", "verification_recorded": "Passed"}
@@ -68,9 +60,9 @@ class LogEntry:
     def __init__(self, match: re.Match[str], line: int, raw: str, fields: Fields) -> None:
         self.heading = match.group()
         self.kind = match["kind"].lower()
-        self.task = None if match["task"] is None else decode_line(match["task"])
+        self.task = None if match["task"] is None else pages.decode_line(match["task"])
         self.number = None if match["number"] is None else int(match["number"])
-        self.at = decode_line(match["at"])
+        self.at = pages.decode_line(match["at"])
         self.line = line
         """The line of its heading, counted from 1."""
         self.raw = raw
@@ -82,12 +74,12 @@ class LogEntry:
 
 def render_entry(event: Event) -> str | None:
     """Return the entry of an event; ``None`` if the log has no entry for such events."""
-    kind, data, at = event["type"], event["data"], encode_heading(str(event["at"]))
+    kind, data, at = event["type"], event["data"], pages.encode_heading(str(event["at"]))
     if kind in _LOOP_EVENTS:
         heading = f"{_LOOP_EVENTS[kind]} - {at}"
     elif kind in _UNIT_EVENTS and data.get("task") is not None:
         # The id of a unit of foreign origin may hold anything; here it has to be one word.
-        task = encode_line(str(data["task"])).replace(" ", "&#32;")
+        task = pages.encode_line(str(data["task"])).replace(" ", "&#32;")
         number = f" {data.get('iteration')}" if kind == "iteration_recorded" else ""
         heading = f"{task} - {_UNIT_EVENTS[kind]}{number} - {at}"
     else:
@@ -96,7 +88,7 @@ def render_entry(event: Event) -> str | None:
         # An entry that cannot be read again would be appended by every command.
         return None
     lines = [
-        f"**{key}:** {encode_after_key(str(value), 2)}".rstrip()
+        f"**{key}:** {pages.encode_after_key(str(value), 2)}".rstrip()
         for key, value in _entry_fields(kind, data).items()
         if value is not None
     ]
@@ -140,11 +132,16 @@ def read_entries(text: str) -> list[LogEntry]:
     """Return the entries of a log. Headings in code, quotes and comments do not count."""
     lines = split_lines(text)
     entries: list[LogEntry] = []
-    for heading, end, blocks in sections_of(outline(text), len(lines)):
+    for heading, end, blocks in pages.sections_of(outline(text), len(lines)):
         match = _HEADING.fullmatch(heading.text)
-        if match is not None:
-            raw = "".join(lines[heading.first : end])
-            entries.append(LogEntry(match, heading.first + 1, raw, _read_fields(lines, blocks)))
+        if match is None:
+            continue
+        fields: Fields = {}
+        for block in takewhile(lambda block: block.kind != "heading", blocks):
+            if block.kind == "paragraph":
+                fields = {**_parse_keys(lines[block.first : block.end]), **fields}
+        raw = "".join(lines[heading.first : end])
+        entries.append(LogEntry(match, heading.first + 1, raw, fields))
     return entries
 
 
@@ -152,17 +149,6 @@ def without_cut_entries(entries: list[LogEntry]) -> list[LogEntry]:
     """Return the entries without those that a killed writer cut off and the next wrote again."""
     whole = [entry for entry, after in pairwise(entries) if not _is_cut(entry, after.raw)]
     return [*whole, *entries[-1:]]
-
-
-def _read_fields(lines: list[str], blocks: list[Block]) -> Fields:
-    """Return the bold keys before the next heading; of two with one name, the first."""
-    fields: Fields = {}
-    for block in blocks:
-        if block.kind == "heading":
-            break
-        if block.kind == "paragraph":
-            fields = {**_parse_keys(lines[block.first : block.end]), **fields}
-    return fields
 
 
 def _parse_keys(lines: list[str]) -> Fields:
@@ -176,10 +162,11 @@ def _parse_keys(lines: list[str]) -> Fields:
             values.setdefault(match[1].lower().replace(" ", "_"), value)
         else:
             value.append(line)
-    fields = {key: decode_after_key(value) for key, value in values.items()}
-    return {
-        key: None if key in _MAY_BE_NONE and text == NONE else text for key, text in fields.items()
-    }
+    fields: Fields = {key: pages.decode_after_key(value) for key, value in values.items()}
+    for key in _MAY_BE_NONE:
+        if fields.get(key) == NONE:
+            fields[key] = None
+    return fields
 
 
 # Comparing
@@ -189,13 +176,12 @@ class LogComparison:
     """A log compared with the events whose entries it should have."""
 
     def __init__(self, text: str, events: list[Event]) -> None:
-        expected = [(event, entry) for event in events if (entry := render_entry(event))]
         self._text = text
-        self._expected = expected
-        entries = [entry for _, entry in expected]
+        self._expected = [(event, entry) for event in events if (entry := render_entry(event))]
+        entries = [entry for _, entry in self._expected]
         count = _count_unedited(text, entries)
-        self._is_unedited = count is not None
-        """True if the log is as Holdfast wrote it, so that no parser is needed."""
+        self._is_edited = count is None
+        """False if the log is as Holdfast wrote it, so that no parser is needed."""
         self.missing, self.changed = (
             _compare(text, entries) if count is None else (entries[count:], [])
         )
@@ -208,7 +194,7 @@ class LogComparison:
         if not self._text.strip():
             gap = f"{HEADER}\n"
         else:
-            mark = "" if self._is_unedited else closing_mark(self._text, nested=False)
+            mark = closing_mark(self._text, nested=False) if self._is_edited else ""
             gap = "\n" if self._text.endswith(("\r", "\n")) else "\n\n"
             gap += f"{mark}\n\n" if mark else ""
         return self._with_newlines(gap + "\n".join(self.missing))
@@ -258,12 +244,15 @@ def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
     unmatched: list[tuple[str, str]] = []
     for rendered in expected:
         heading, body = _split_entry(rendered)
+        fields = _parse_keys(body.split("\n")[:-1])
         candidates = by_heading.get(heading, [])
-        equal = next((entry for entry in candidates if _has_fields(entry, body)), None)
-        if equal is None:
-            unmatched.append((heading, rendered))
+        for entry in candidates:
+            # Other text in the entry does not count.
+            if {key: entry.fields[key] for key in entry.fields if key in _FIELDS} == fields:
+                candidates.remove(entry)
+                break
         else:
-            candidates.remove(equal)
+            unmatched.append((heading, rendered))
     missing: list[str] = []
     changed: list[str] = []
     for heading, rendered in unmatched:
@@ -274,12 +263,6 @@ def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
             changed.append(heading)
             candidates.pop(0)
     return missing, changed
-
-
-def _has_fields(entry: LogEntry, body: str) -> bool:
-    """Return whether an entry has the fields of a rendered body; other text does not count."""
-    written = _parse_keys(body.split("\n")[:-1])
-    return {key: entry.fields[key] for key in entry.fields if key in _FIELDS} == written
 
 
 def _is_cut(entry: LogEntry, whole: str) -> bool:

@@ -23,18 +23,17 @@ from holdfast.formats.schema import Invalid
 from holdfast.formats.signature import SignedRecord
 from holdfast.keeper.loop_folder import HOME, PROGRESS
 from holdfast.loops import page_files, page_model, progress_log
-from holdfast.loops.pages import READ_BULLETS, is_unit_name, mode_of, units_page
+from holdfast.loops.pages import READ_BULLETS, UNITS_PAGES, is_unit_name, mode_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.types import Fields, Json, Task, Workflow
+    from holdfast.core.types import Event, Fields, Json, Task, Workflow
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
     from holdfast.loops.progress_log import LogEntry
 
-_MODES = ("development", "knowledge")
 _PAGES = ("brief.md", "tasks.md", "plan.md", "guardrails.md")
 _BRIEF_FIELDS = ("outcome", "done_when", "constraints", "notes")
 _LOGGED_FIELDS = (
@@ -67,20 +66,27 @@ def rebuild(tx: Transaction, slug: str) -> list[int]:
 
     Raise ``Refused`` if the loop has ended, or if the pages do not describe a loop.
     """
+    store = tx.store
     before: Workflow | None = tx.load(slug)
     if before is None:
-        return _rebuild_unknown(tx, slug)
-    if not is_active(before) or before["recipe"]["format"] != "loop":
-        raise Refused(
-            "ended",
-            f"loop rebuild: {slug} is no active loop ({before['status']})",
-            f"holdfast resume {slug}",
-        )
-    return _rebuild_known(tx, before)
+        events, differences = _adopt(tx, slug)
+    elif not is_active(before) or before["recipe"]["format"] != "loop":
+        message = f"loop rebuild: {slug} is no active loop ({before['status']})"
+        raise Refused("ended", message, f"holdfast resume {slug}")
+    else:
+        events, differences = _correct(tx, before)
+        if not events and not differences:
+            store.note(f"{slug}: its state, its pages and git agree")
+            return []
+    events = [*events, *tx.do(slug, "note_rebuild", {"found": differences})]
+    tx.commit(is_asked=True)
+    for difference in differences:
+        store.note(f"discrepancy: {difference}")
+    return [event["seq"] for event in events]
 
 
-def _rebuild_unknown(tx: Transaction, slug: str) -> list[int]:
-    """Rebuild a loop that the ledger does not know."""
+def _adopt(tx: Transaction, slug: str) -> tuple[list[Event], list[str]]:
+    """Rebuild a loop that the ledger does not know; return the events and the differences."""
     store = tx.store
     workspace = store.workspace
     record = formats.active_path("loop", slug, store.now())
@@ -93,59 +99,40 @@ def _rebuild_unknown(tx: Transaction, slug: str) -> list[int]:
         store.note(f"the pages and git are trusted; the {record} that was there is now {kept}")
     state = {**parsed, "branch": workspace.branch(), "record": record}
     drafts = tx.decide_new("adopt_record", {"state": state, "record": record})
-    events = tx.append(slug, drafts)
-    return [event["seq"] for event in events] + _commit(tx, slug, differences)
+    return tx.append(slug, drafts), differences
 
 
-def _rebuild_known(tx: Transaction, before: Workflow) -> list[int]:
-    """Correct the state of a loop that the ledger knows."""
+def _correct(tx: Transaction, before: Workflow) -> tuple[list[Event], list[str]]:
+    """Correct the state of a loop that the ledger knows; return the events and the differences."""
     store, slug = tx.store, before["id"]
-    page_files.write_pages(store, before)
     root = page_files.worktree_root(store.workspace, before, "loop rebuild")
+    folder = page_files.open_folder(store, before)
+    if folder is not None:
+        folder.write(before)
     document, differences, parsed = _read_pages(
         store, slug, root, before["record"], mode_of(before)
     )
-    current, _ = formats.module("loop").render(before)
+    current, _ = record_format.render(before)
     differences += _differences(current, document, "the state")
-    after = _corrected(before, parsed)
+    # The log and git decide some fields of the units.
+    logged = {str(task["id"]): task for task in parsed["tasks"]}
+    tasks = []
+    for task in before["tasks"]:
+        unit: Json = logged.get(str(task["id"]), task)
+        kept = {key: value for key, value in task.items() if key not in _LOGGED_FIELDS}
+        tasks.append({**kept, **{key: unit[key] for key in _LOGGED_FIELDS if key in unit}})
+    corrections: Json = {"tasks": tasks, "commits": parsed["commits"]}
+    if tasks != before["tasks"]:
+        # Else the phase is where the units brought it, or where a person moved it.
+        corrections |= {"phase": parsed["phase"], "phases": parsed["phases"]}
+    after: Workflow = {**before, **corrections}
     if after["phase"] != before["phase"]:
         differences.append(
             f"phase is {before['phase']!r} in the state and {after['phase']!r} by the log"
         )
     changes = diff.diff(before, after)  # type: ignore[arg-type]
-    if not differences and not changes:
-        store.note(f"{slug}: its state, its pages and git agree")
-        return []
-    seqs: list[int] = []
-    if changes:
-        args = {"base": tx.subject(slug).seq, "changes": changes}
-        seqs = [event["seq"] for event in tx.do(slug, "adopt_edit", args)]
-    return seqs + _commit(tx, slug, differences)
-
-
-def _commit(tx: Transaction, slug: str, differences: list[str]) -> list[int]:
-    """Record and note the differences, and commit; return the seqs of that."""
-    events = tx.do(slug, "note_rebuild", {"found": differences})
-    tx.commit(is_asked=True)
-    for difference in differences:
-        tx.store.note(f"discrepancy: {difference}")
-    return [event["seq"] for event in events]
-
-
-def _corrected(before: Workflow, parsed: Workflow) -> Workflow:
-    """Return the state with the fields of units that the log and git decide."""
-    logged = {str(task["id"]): task for task in parsed["tasks"]}
-    corrected = []
-    for task in before["tasks"]:
-        unit: Json = logged.get(str(task["id"]), task)
-        kept = {key: value for key, value in task.items() if key not in _LOGGED_FIELDS}
-        corrected.append({**kept, **{key: unit[key] for key in _LOGGED_FIELDS if key in unit}})
-    changed: Json = {"tasks": corrected, "commits": parsed["commits"]}
-    if corrected != before["tasks"]:
-        # Else the phase is where the units brought it, or where a person moved it.
-        changed |= {"phase": parsed["phase"], "phases": parsed["phases"]}
-    after: Workflow = {**before, **changed}
-    return after
+    args = {"base": tx.subject(slug).seq, "changes": changes}
+    return tx.do(slug, "adopt_edit", args) if changes else [], differences
 
 
 def _read_pages(
@@ -174,10 +161,10 @@ def _read_pages(
     brief = page_model.read_brief(texts["brief.md"])
     if not mode:
         mode = "knowledge" if texts["plan.md"] and not texts["tasks.md"] else "development"
-        mode = brief["mode"] if brief["mode"] in _MODES else mode
+        mode = brief["mode"] if brief["mode"] in UNITS_PAGES else mode
     has_git = git.head(root) is not None
     document, differences = rebuild_record(
-        texts["brief.md"], texts[units_page(mode)], log, texts["guardrails.md"], slug, mode,
+        texts["brief.md"], texts[UNITS_PAGES[mode]], log, texts["guardrails.md"], slug, mode,
         lambda commit: not has_git or git.line(root, "cat-file", "-t", commit) == "commit",
     )  # fmt: skip
     origin = store.origin(record, store.workspace.name)
@@ -201,10 +188,8 @@ def _differences(theirs: Fields, ours: Fields, name: str) -> list[str]:
         f"{name} has {unit}, the pages have not" for unit in units if unit not in ours[key]
     ]
     for unit, logged in ours[key].items():
-        known = units.get(unit)
-        if not isinstance(known, dict):
-            continue
-        for field in _COMPARED_FIELDS:
+        known: Json = units.get(unit)
+        for field in _COMPARED_FIELDS if isinstance(known, dict) else ():
             if known.get(field) != logged.get(field):
                 differences.append(
                     f"{unit}: {field} is {known.get(field)!r} in {name} "
@@ -230,20 +215,29 @@ def rebuild_record(
     planned, complaints = page_model.read_units(units, mode)
     created = next(filter(_is_time, (about["created"], page_model.read_created(units))), "")
     replay = _LogReplay(slug, mode, created, planned, has_commit)
-    replay.notes += [f"{units_page(mode)}: {complaint}" for complaint in complaints]
+    page, notes = UNITS_PAGES[mode], replay.notes
+    notes += [f"{page}: {complaint}" for complaint in complaints]
     if about["mode"] and about["mode"] != mode:
-        replay.notes.append(
-            f"brief.md says that the mode is {about['mode'][:40]!r}; the pages are {mode}"
-        )
+        notes.append(f"brief.md says that the mode is {about['mode'][:40]!r}; the pages are {mode}")
     entries = progress_log.without_cut_entries(progress_log.read_entries(progress))
     if all(_is_time(entry.at) for entry in entries):
         # A removed entry was written again at the end.
         entries.sort(key=lambda entry: epoch_ms(entry.at) or 0)
     for entry in entries:
         replay.apply(entry)
-    replay.compare_boxes()
-    replay.check_lessons(page_model.read_guardrails(guardrails))
-    return replay.document(about), replay.notes
+    for unit in planned:
+        task = find_task(replay.state, unit["id"])
+        if task is not None and unit["checked"] != (task["status"] == "completed"):
+            box, log = ("done", "does not") if unit["checked"] else ("not done", "does")
+            notes.append(
+                f"{page} shows {task['id']} as {box}; the log {log} say that it was verified"
+            )
+    for lesson in page_model.read_guardrails(guardrails):
+        learned = _LEARNED.match(lesson.get("learned", ""))
+        if learned and find_task(replay.state, learned[1]) is None:
+            name = lesson["name"][:60]
+            notes.append(f"guardrails.md: {name!r} was learned in {learned[1]}, which is no unit")
+    return replay.document(about), notes
 
 
 def _is_time(text: str) -> bool:
@@ -262,13 +256,12 @@ class _LogReplay:
         has_commit: Callable[[str], bool],
     ) -> None:
         self._mode = mode
-        self._page = units_page(mode)
-        self._planned = {unit["id"]: unit for unit in planned}
+        self._limits = {unit["id"]: unit.get("max_iterations") for unit in planned}
         self._has_commit = has_commit
         self._created = self._at = created
         self._is_over = False
         self.notes: list[str] = []
-        self._state = blank(slug, {"name": "loop", "format": "loop", "phases": []}, created)
+        self.state = blank(slug, {"name": "loop", "format": "loop", "phases": []}, created)
         for unit in planned:
             self._add(unit)
 
@@ -276,7 +269,7 @@ class _LogReplay:
         fields: Json = {"id": unit["id"], "description": unit["description"], "status": "pending"}
         fields |= {key: unit[key] for key in READ_BULLETS if unit.get(key)}
         task: Task = fields
-        self._state["tasks"].append(task)
+        self.state["tasks"].append(task)
         return task
 
     def apply(self, entry: LogEntry) -> None:
@@ -287,24 +280,21 @@ class _LogReplay:
         else:
             self._note(entry, f"{entry.at[:40]!r} is no time")
         self._is_over = entry.kind == "completed" or (self._is_over and entry.kind == "archived")
-        task = None if entry.task is None else self._find_or_add(entry, entry.task)
-        if task is None or not self._is_in_order(entry, task):
+        if entry.task is None:
             return
-        data = self._event_data(entry, task)
+        task = find_task(self.state, entry.task)
+        if task is None and is_unit_name(entry.task):
+            # Its work was done, although it is on no page.
+            self._note(entry, f"{entry.task} is not planned in {UNITS_PAGES[self._mode]}")
+            task = self._add({"id": entry.task, "description": ""})
+        if task is None:
+            self._note(entry, f"{entry.task[:40]!r} is no unit")
+            return
+        data = self._event_data(entry, task) if self._is_in_order(entry, task) else None
         if data is not None:
             # The core decides what becomes of the unit.
             evolve = EVOLVE[progress_log.EVENT_TYPES[entry.kind]]
-            self._state = evolve(self._state, {"task": task["id"], **data}, self._at)
-
-    def _find_or_add(self, entry: LogEntry, name: str) -> Task | None:
-        """Return the unit of an entry. One that is on no page is added: its work was done."""
-        task = find_task(self._state, name)
-        if task is None and is_unit_name(name):
-            self._note(entry, f"{name} is not planned in {self._page}")
-            return self._add({"id": name, "description": ""})
-        if task is None:
-            self._note(entry, f"{name[:40]!r} is no unit")
-        return task
+            self.state = evolve(self.state, {"task": task["id"], **data}, self._at)
 
     def _is_in_order(self, entry: LogEntry, task: Task) -> bool:
         """Return whether an entry counts. A unit is never confirmed or verified out of order."""
@@ -320,8 +310,6 @@ class _LogReplay:
     def _event_data(self, entry: LogEntry, task: Task) -> Fields | None:
         """Return the data of the entry's event; ``None`` if the entry does not have enough."""
         fields = entry.fields
-        if entry.kind in ("iteration", "timeout"):
-            return self._work_data(entry, task)
         if entry.kind in ("confirmation", "verification"):
             clean = progress_log.CLEAN[progress_log.EVENT_TYPES[entry.kind]]
             if fields.get("result") not in (clean, progress_log.NOT_CLEAN):
@@ -332,10 +320,8 @@ class _LogReplay:
             limit: str = fields.get("max_iterations", "")
             is_number = len(limit) <= 4 and limit.isascii() and limit.isdecimal()
             return {"max_iterations": int(limit)} if is_number else None
-        return {"reason": fields.get("reason", "")}
-
-    def _work_data(self, entry: LogEntry, task: Task) -> Fields:
-        fields = entry.fields
+        if entry.kind not in ("iteration", "timeout"):
+            return {"reason": fields.get("reason", "")}
         following = task.get("iterations_used", 0) + 1
         data: Fields = {
             "iteration": following if entry.number is None else entry.number,
@@ -358,30 +344,9 @@ class _LogReplay:
     def _note(self, entry: LogEntry, why: str) -> None:
         self.notes.append(f"progress.md, line {entry.line}: {entry.heading[:80]}: {why}")
 
-    def compare_boxes(self) -> None:
-        """Note boxes on the page of units that differ from the log."""
-        for task in self._state["tasks"]:
-            unit = self._planned.get(str(task["id"]))
-            if unit is None or unit["checked"] == (task["status"] == "completed"):
-                continue
-            box, log = ("done", "does not") if unit["checked"] else ("not done", "does")
-            self.notes.append(
-                f"{self._page} shows {task['id']} as {box}; the log {log} say that it was verified"
-            )
-
-    def check_lessons(self, lessons: list[Fields]) -> None:
-        """Note lessons that were learned in an unknown unit."""
-        for lesson in lessons:
-            learned = _LEARNED.match(lesson.get("learned", ""))
-            if learned and find_task(self._state, learned[1]) is None:
-                self.notes.append(
-                    f"guardrails.md: {lesson['name'][:60]!r} was learned in {learned[1]}, "
-                    "which is no unit"
-                )
-
     def document(self, about: Fields) -> Fields:
         """Return the content of the record. ``about`` is what the brief says."""
-        state, slug = self._state, self._state["id"]
+        state, slug = self.state, self.state["id"]
         units_key, current_key = record_format.UNITS[self._mode]
         document: Fields = {"task": about["title"] or slug, "slug": slug, "mode": self._mode}
         if about["domain"]:
@@ -393,17 +358,15 @@ class _LogReplay:
         if current is not None:
             document[current_key] = current["id"]
             document["current_iteration"] = current["iterations_used"]
-        document[units_key] = {task["id"]: self._unit(task) for task in state["tasks"]}
+        units: Fields = {}
+        for task in state["tasks"]:
+            unit: Json = {key: value for key, value in task.items() if key != "id"}
+            if task["status"] == "completed":
+                unit["status"] = "done"
+            # The limit of its iterations is the one on the page.
+            limit = self._limits.get(str(task["id"]))
+            units[str(task["id"])] = unit if limit is None else {**unit, "max_iterations": limit}
+        document[units_key] = units
         if state["commits"] or self._mode == "development":
             document["commits"] = state["commits"]
         return document
-
-    def _unit(self, task: Task) -> Fields:
-        """Return a unit of the record. The limit of its iterations is the one on the page."""
-        fields: Fields = {key: value for key, value in task.items() if key != "id"}
-        if task["status"] == "completed":
-            fields["status"] = "done"
-        limit = self._planned.get(str(task["id"]), {}).get("max_iterations")
-        if limit is not None:
-            fields["max_iterations"] = limit
-        return fields

@@ -12,7 +12,7 @@ from holdfast.cli.answer import FAILED, Answer, answer_change, make_declarer
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
 from holdfast.cli.screen import Screen, next_lines, note_lines
 from holdfast.core.refusal import shell_word
-from holdfast.loops.loops import Loops
+from holdfast.loops import Loops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.layers import markdown
-from holdfast.loops.markdown_text import (
+from holdfast.loops.pages import (
     decode_after_key,
     decode_block,
     decode_item,
