@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.cli.commands.help import nearest
 from holdfast.cli.parser import GROUPS, Usage, json_or_text, load_all, parse
-from holdfast.cli.suggestions import nearest
 
 COMMANDS = load_all()
 

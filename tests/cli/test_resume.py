@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.cli.commands.resume import resume, resume_panel
+from holdfast.cli.commands.workflow import resume, resume_panel
 from holdfast.cli.screen import Screen
 from holdfast.core.workflow.state import blank
 from holdfast.workspace.recipes import load

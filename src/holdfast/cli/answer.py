@@ -1,16 +1,17 @@
 """Make the answer of a command, and print it: one JSON object, or lines for people.
 
-A command returns an ``Answer``. Most commands change a workflow: ``on_workflow`` declares them, and
-``answer_change`` says what they did, where the workflow is now, and the next step.
+A command returns an ``Answer``. Most commands make one change by one method: ``on_workflow``
+declares those that change a workflow, and ``answer_change`` says what they did, where the workflow
+is now, and the next step.
 """
 
 from __future__ import annotations
 
 import sys
 
-from holdfast.answers import json
-from holdfast.answers.text import clean, clean_json
-from holdfast.cli.parser import declare, own_values
+from holdfast import answers
+from holdfast.answers import clean, clean_json
+from holdfast.cli.parser import command, own_values
 from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, progress, shorten, wrap
 from holdfast.core import json_text
 
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Workflow
     from holdfast.keeper import Keeper, Receipt
 
-    Changed = tuple[Receipt, str]
-    """The receipt of a change, and what was done."""
-    Change = Callable[[Any, Fields], Changed]
+    Method = Callable[..., Receipt]
+    """It takes the subject of the change, and the values by name."""
+    Done = str | Callable[[Receipt, Fields], str]
+    """What was done: a text in which ``{name}`` is a value and ``{state[id]}`` a part of the new
+    state, or the function that returns it."""
 
 FAILED = 4
 """The exit code of a gate, a test or a verification that ran and failed."""
@@ -126,7 +129,7 @@ def make_page(
     fields: Fields, lines: Callable[[Screen], Iterable[str]], notes: list[str], *, code: int = 0
 ) -> Answer:
     """Answer with these fields or these lines, and the notes behind them."""
-    return Answer(lambda: json.with_notes(fields, notes), lines, notes=notes, code=code)
+    return Answer(lambda: answers.with_notes(fields, notes), lines, notes=notes, code=code)
 
 
 def make_done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
@@ -147,7 +150,7 @@ def names_workflow(args: Arguments) -> bool:
 def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
     """Answer a command that changed a workflow: what it did, and where the workflow is now."""
     return Answer(
-        lambda: json.change(receipt),
+        lambda: answers.change(receipt),
         lambda screen: [_changed_line(screen, receipt.state, done)],
         notes=receipt.notes,
         state=receipt.state,
@@ -163,33 +166,53 @@ def _changed_line(screen: Screen, state: Workflow, done: str) -> str:
     return f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
 
 
-def make_declarer(
-    open_subject: Callable[[Keeper], Any],
-    target: Callable[[Arguments], Fields],
-    answer: Callable[[Arguments, Receipt, str], Answer],
-) -> Callable[..., Callable[[Change], Change]]:
-    """Return a decorator, as ``command`` is one, for functions that make one change.
+class ChangeCommand:
+    """A command that calls one method, and answers with what that changed."""
 
-    Such a function gets the subject of the change, opened from the keeper, and the values of its
-    parameters and of the target, as the subject's method takes them.
+    def __init__(self, kind: ChangeKind, method: Method, done: Done) -> None:
+        self._kind = kind
+        self.method = method
+        self._done = done
+
+    def __call__(self, keeper: Keeper, args: Arguments) -> Answer:
+        kind, values = self._kind, own_values(args)
+        for name, option in kind.target.items():
+            values[name] = args[option]
+        receipt = self.method(kind.open_subject(keeper) if kind.open_subject else keeper, **values)
+        if isinstance(self._done, str):
+            done = self._done.format(**values, state=receipt.state)
+        else:
+            done = self._done(receipt, values)
+        return kind.answer(args, receipt, done)
+
+
+class ChangeKind:
+    """What some commands change: how it is opened from a keeper, is named, and is answered about.
+
+    Called like ``command``, with a title, parameters and examples, it returns what declares such a
+    command: ``on_workflow("step: start a step", …)(Keeper.start_step, "step {name} started")``.
     """
 
-    def declare_change(title: str, *items: Parameter | str) -> Callable[[Change], Change]:
-        def declare_function(function: Change) -> Change:
-            def run(keeper: Keeper, args: Arguments) -> Answer:
-                values = {**own_values(args), **target(args)}
-                receipt, done = function(open_subject(keeper), values)
-                return answer(args, receipt, done)
+    def __init__(
+        self,
+        target: dict[str, str],
+        answer: Callable[[Arguments, Receipt, str], Answer],
+        open_subject: Callable[[Keeper], Any] | None = None,
+    ) -> None:
+        self.target = target
+        """The parameters of every method that are options of every command."""
+        self.answer = answer
+        self.open_subject = open_subject
+        """Return the object whose methods are called; without this it is the keeper."""
 
-            declare(title, items, run)
-            return function
+    def __call__(self, title: str, *items: Parameter | str) -> Callable[[Method, Done], None]:
+        def declare(method: Method, done: Done) -> None:
+            command(title, *items)(ChangeCommand(self, method, done))
 
-        return declare_function
-
-    return declare_change
+        return declare
 
 
-on_workflow = make_declarer(lambda keeper: keeper, target_args, answer_change)
+on_workflow = ChangeKind({"workflow": "workflow", "id": "id"}, answer_change)
 """Declare a command that changes a workflow."""
 
 
@@ -225,7 +248,7 @@ def _report_unwritten(error: OSError, code: int) -> int:
     try:
         print(f"holdfast: the answer could not be written: {error}", file=sys.stderr)
     except OSError:
-        return code or _UNWRITTEN
+        pass
     return code or _UNWRITTEN
 
 

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from holdfast.answers.text import clean
+from holdfast.answers import clean
 from holdfast.cli.answer import FAILED
 from holdfast.cli.screen import Screen, shorten, wrap
 from holdfast.core import json_text

@@ -1,6 +1,6 @@
 """Fit text to a terminal, and make the lines and tables that several commands share.
 
-Stored text reaches the screen through ``answers.text.clean`` alone. Widths are columns of a
+Stored text reaches the screen through ``answers.clean`` alone. Widths are columns of a
 terminal: a Chinese character takes two, a combining accent none.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.answers.text import clean
+from holdfast.answers import clean
 from holdfast.core import json_text
 from holdfast.core.refusal import shell_word as quote
 
@@ -67,8 +67,12 @@ class Screen:
             fancy = bool("✓▶○✗·…".encode(encoding))
         except (UnicodeEncodeError, LookupError):
             fancy = False
+        # See no-color.org and force-color.org.
+        colour = is_terminal and os.environ.get("TERM") != "dumb"
+        if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
+            colour = True
         return cls(
-            colour=_wants_colour(is_terminal=is_terminal),
+            colour=colour and not os.environ.get("NO_COLOR"),
             fancy=fancy,
             width=_terminal_width(out) if is_terminal else None,
             encoding=None if encoding.lower().startswith("utf") else encoding,
@@ -156,6 +160,11 @@ def list_lines(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
         yield screen.paint(title, "strong")
     for item in items:
         yield f"  {clean(item)}"
+
+
+def counted(number: int, name: str) -> str:
+    """Return ``2 events``, or ``1 event``."""
+    return f"{number} {name.removesuffix('s') if number == 1 else name}"
 
 
 def format_pairs(fields: Fields) -> list[str]:
@@ -306,18 +315,6 @@ def _count_char_cells(char: str) -> int:
     if category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if east_asian_width(char) in ("W", "F") else 1
-
-
-def _wants_colour(*, is_terminal: bool) -> bool:
-    """Return what the user's environment says, else whether the terminal can show colours.
-
-    See no-color.org and force-color.org.
-    """
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
-        return True
-    return is_terminal and os.environ.get("TERM") != "dumb"
 
 
 def _terminal_width(out: TextIO) -> int:

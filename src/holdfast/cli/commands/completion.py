@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.answers.text import clean
+from holdfast.answers import clean
 from holdfast.cli.answer import Answer
 from holdfast.cli.main import open_keeper
 from holdfast.cli.parser import GROUPS, Parameter, Usage, WordReader, command, load_all

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.answers import json
-from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, make_page, names_workflow, on_workflow, target_args
+from holdfast import answers
+from holdfast.answers import clean
+from holdfast.cli.answer import (
+    FAILED,
+    Answer,
+    answer_change,
+    make_page,
+    names_workflow,
+    on_workflow,
+    target_args,
+)
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
-from holdfast.cli.parser import GROUPS, Parameter, Usage, command
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
+from holdfast.cli.screen import counted
+from holdfast.core.workflow.evidence import enforcement
+from holdfast.core.workflow.state import blocking
+from holdfast.keeper import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.cli.answer import Changed
     from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
-    from holdfast.keeper import Keeper, Receipt
+    from holdfast.keeper import Receipt
 
 GROUPS["gate"] = "run a gate's command, record a claim about one, or list them"
 GROUPS["tests"] = "run the tests and record the result, or record one"
@@ -52,7 +63,7 @@ def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     return _run_answer(args, receipt, f"gate {name}", result, passed=gate["passed"])
 
 
-@on_workflow(
+@command(
     "gate record: record what you know about a gate; it is shown as a claim",
     _GATE,
     Parameter("[KEY=VALUE]...", "a field to keep with it", into="fields"),
@@ -61,12 +72,13 @@ def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast gate record security_review --passed findings=0",
     "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
 )
-def gate_record(keeper: Keeper, values: Fields) -> Changed:
-    if values["passed"] == values.pop("failed"):
+def gate_record(keeper: Keeper, args: Arguments) -> Answer:
+    gate, passed = args["gate"], args["passed"]
+    if passed == args["failed"]:
         message = "`holdfast gate record` takes either --passed or --failed"
         raise Usage(message, "holdfast help gate record")
-    result = "passed" if values["passed"] else "failed"
-    return keeper.record_gate(**values), f"claimed: gate {values['gate']} {result}"
+    receipt = keeper.record_gate(gate, args["fields"], passed=passed, **target_args(args))
+    return answer_change(args, receipt, f"claimed: gate {gate} {'passed' if passed else 'failed'}")
 
 
 @command(
@@ -78,31 +90,24 @@ def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
     gates = receipt.state["gates"]
     return Answer(
-        lambda: json.gate_list(receipt),
+        lambda: answers.gate_list(receipt),
         lambda screen: gate_lines(screen, gates, "") if gates else ["No gate is known."],
         notes=receipt.notes,
     )
 
 
-@on_workflow(
+on_workflow(
     "violation add: record what a review found; CRITICAL and HIGH hold back the handing over",
     Parameter("CODE", "its name, such as V-TEST-03"),
     Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", names="severity"),
     Parameter("DETAILS", "what is wrong"),
     "holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",
-)
-def violation_add(keeper: Keeper, values: Fields) -> Changed:
-    done = f"violation {values['code']} recorded: {values['details']}"
-    return keeper.add_violation(**values), done
-
-
-@on_workflow(
+)(Keeper.add_violation, "violation {code} recorded: {details}")
+on_workflow(
     "violation clear: say that a violation is mended",
     Parameter("CODE", "its name", names="violation"),
     "holdfast violation clear V-TEST-03",
-)
-def violation_clear(keeper: Keeper, values: Fields) -> Changed:
-    return keeper.clear_violation(**values), f"violation {values['code']} cleared"
+)(Keeper.clear_violation, "violation {code} cleared")
 
 
 @command(
@@ -110,9 +115,6 @@ def violation_clear(keeper: Keeper, values: Fields) -> Changed:
     "holdfast violation list",
 )
 def violation_list(keeper: Keeper, args: Arguments) -> Answer:
-    from holdfast.core.workflow.evidence import enforcement
-    from holdfast.core.workflow.state import blocking
-
     receipt = keeper.show(workflow=args["workflow"])
     codes = blocking(receipt.state)
     fields = {
@@ -149,7 +151,7 @@ def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     return _run_answer(args, receipt, "tests", dict(tests), passed=passed)
 
 
-@on_workflow(
+@command(
     "tests record: record a test run that you made yourself",
     Parameter("--command TEXT", "what was run", into="ran", required=True),
     Parameter("--failing A,B", "the tests that failed, with commas between"),
@@ -157,14 +159,23 @@ def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     Parameter("--error TEXT", "what went wrong"),
     "holdfast tests record --command 'cargo test' --failing login --passing a,b",
 )
-def tests_record(keeper: Keeper, values: Fields) -> Changed:
+def tests_record(keeper: Keeper, args: Arguments) -> Answer:
+    values = own_values(args)
     for key in ("failing", "passing"):
         values[key] = [name.strip() for name in (values[key] or "").split(",") if name.strip()]
-    receipt = keeper.record_tests(**values)
-    return receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
+    receipt = keeper.record_tests(**values, **target_args(args))
+    return answer_change(
+        args, receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
+    )
 
 
-@on_workflow(
+def _files_synced(receipt: Receipt, _values: Fields) -> str:
+    if not receipt.seqs:
+        return "no file was touched since"
+    return f"{counted(len(receipt.state['files']), 'files')} recorded"
+
+
+on_workflow(
     "files add: record a file that was touched",
     Parameter("PATH", "the file", names="file"),
     Parameter(
@@ -172,20 +183,11 @@ def tests_record(keeper: Keeper, values: Fields) -> Changed:
     ),
     Parameter("--lines N", "how many lines were added", kind="count"),
     "holdfast files add src/login.py --phase green --lines 12",
-)
-def files_add(keeper: Keeper, values: Fields) -> Changed:
-    return keeper.add_file(**values), f"file recorded: {values['path']}"
-
-
-@on_workflow(
+)(Keeper.add_file, "file recorded: {path}")
+on_workflow(
     "files sync: record the files that git says were touched since the workflow began",
     "holdfast files sync",
-)
-def files_sync(keeper: Keeper, values: Fields) -> Changed:
-    receipt = keeper.sync_files(**values)
-    count = len(receipt.state["files"])
-    done = f"{count} file{'s' if count != 1 else ''} recorded"
-    return receipt, done if receipt.seqs else "no file was touched since"
+)(Keeper.sync_files, _files_synced)
 
 
 def _run_answer(
@@ -206,7 +208,7 @@ def _run_answer(
                 yield screen.paint(f"  | {clean(line)}", "dim")
 
     return Answer(
-        lambda: json.run(receipt, what, result, passed=passed),
+        lambda: answers.run(receipt, what, result, passed=passed),
         lines,
         notes=receipt.notes,
         state=receipt.state,

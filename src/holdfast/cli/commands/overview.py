@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.adopt.unknown_records import announcement
-from holdfast.answers.json import row_view
-from holdfast.answers.text import clean
+from holdfast.answers import clean, row_view
 from holdfast.cli.answer import make_page
 from holdfast.cli.commands.workflow import status_table
 from holdfast.cli.parser import command
