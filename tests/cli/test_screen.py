@@ -11,7 +11,7 @@ from holdfast import answers as answers_json
 from holdfast.answers import clean, clean_json
 from holdfast.cli import answer as cli_answer
 from holdfast.cli import screen
-from holdfast.cli.answer import Answer, Failure, answer_change, make_page
+from holdfast.cli.answer import Answer, Failure, answer_change
 from holdfast.cli.commands import overview, upkeep, watch, workflow
 from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen, count_cells, pad, shorten
@@ -118,7 +118,7 @@ def answers(word="word"):
         "stream": upkeep.log(keeper, {**ARGS, "follow": True}),
         "report": upkeep.verify(keeper, ARGS),
         "failure": Failure(error, 1),
-        "here": make_page(fields, lambda screen: overview._lines(screen, fields), [word]),
+        "here": Answer(fields, lambda screen: overview._lines(screen, fields), [word]),
         "watch": Answer(
             lambda: answers_json.watched(view),
             lambda screen: watch.frame_lines(screen, view, None, set()),

@@ -14,6 +14,7 @@ from holdfast.answers import clean, clean_json
 from holdfast.cli.parser import command, own_values
 from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, progress, shorten, wrap
 from holdfast.core import json_text
+from holdfast.core.selection import MAX_NAMED, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _MAX_COLUMNS = 200
 
 
 class Answer:
-    """The fields for ``--json`` and the lines for people, made only when they are printed."""
+    """The fields for ``--json`` and the lines for people."""
 
     is_live = False
     """True if each line is flushed, because the next one may come much later."""
@@ -48,24 +49,31 @@ class Answer:
 
     def __init__(
         self,
-        fields: Callable[[], Fields],
+        fields: Fields | Callable[[], Fields],
         lines: Callable[[Screen], Iterable[str]],
-        *,
         notes: list[str] | None = None,
+        *,
         state: Workflow | None = None,
         aimed: bool = False,
         code: int = 0,
         is_wrapped: bool = True,
     ) -> None:
-        self.fields = fields
+        self._fields = fields
+        """A function makes them only when they are printed, with the notes in their place."""
         self.lines = lines
         self._notes = notes or []
-        """Lines behind the others, for people; the fields have the notes already."""
+        """Lines behind the others."""
         self._state = state
         """The workflow whose next command people read last; ``aimed``: the command names it."""
         self._aimed = aimed
         self.code = code
         self.is_wrapped = is_wrapped
+
+    def fields(self) -> Fields:
+        """Return the fields of the JSON answer, without ``ok``."""
+        if isinstance(self._fields, dict):
+            return answers.with_notes(self._fields, self._notes)
+        return self._fields()
 
     def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
         """Yield the pieces of the JSON answer, line ends included."""
@@ -93,7 +101,7 @@ class Silence(Answer):
     """The answer of a command that printed by itself whatever it had to say."""
 
     def __init__(self, fields: Fields | None = None, *, code: int = 0) -> None:
-        super().__init__(lambda: fields or {}, lambda _screen: (), code=code)
+        super().__init__(fields or {}, lambda _screen: (), code=code)
 
 
 class Failure(Answer):
@@ -102,8 +110,7 @@ class Failure(Answer):
     is_failure = True
 
     def __init__(self, error: Fields, code: int) -> None:
-        super().__init__(lambda: {"error": error}, lambda screen: _error_lines(screen, error))
-        self.code = code
+        super().__init__({"error": error}, lambda screen: _error_lines(screen, error), code=code)
 
 
 class StreamAnswer(Answer):
@@ -113,7 +120,7 @@ class StreamAnswer(Answer):
 
     def __init__(self, values: Iterable[Json], line: Callable[[Screen, Json], str]) -> None:
         self._values = values
-        super().__init__(dict, lambda screen: (line(screen, value) for value in values))
+        super().__init__({}, lambda screen: (line(screen, value) for value in values))
 
     def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
         for value in self._values:
@@ -125,16 +132,9 @@ def encode(value: Json, *, ascii_only: bool) -> str:
     return clean_json(json_text.dumps(value), ascii_only=ascii_only)
 
 
-def make_page(
-    fields: Fields, lines: Callable[[Screen], Iterable[str]], notes: list[str], *, code: int = 0
-) -> Answer:
-    """Answer with these fields or these lines, and the notes behind them."""
-    return Answer(lambda: answers.with_notes(fields, notes), lines, notes=notes, code=code)
-
-
 def make_done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
     """Answer a command that did one thing outside of any workflow; ``done`` says what."""
-    return make_page(fields, lambda screen: [screen.row("completed", done)], notes)
+    return Answer(fields, lambda screen: [screen.row("completed", done)], notes)
 
 
 def target_args(args: Arguments) -> Fields:
@@ -253,8 +253,6 @@ def _report_unwritten(error: OSError, code: int) -> int:
 
 
 def _error_lines(screen: Screen, error: Fields) -> Iterator[str]:
-    from holdfast.core.selection import MAX_NAMED, listed
-
     yield f"{screen.paint('holdfast:', 'bad')} {clean(error['message'])}"
     text = f"{error['message']} {error['hint']}"
     for name, value in error.get("details", {}).items():

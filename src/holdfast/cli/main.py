@@ -76,7 +76,7 @@ def _run(words: list[str]) -> int:
         if "--version" in words and all(word in ("--version", "--json") for word in words):
             from holdfast import __version__ as version
 
-            answer = Answer(lambda: {"version": version}, lambda _screen: [version])
+            answer = Answer({"version": version}, lambda _screen: [version])
         else:
             args = parse(words)
             as_json, workflow = args["json"], args["workflow"]

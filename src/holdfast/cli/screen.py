@@ -7,10 +7,12 @@ terminal: a Chinese character takes two, a combining accent none.
 from __future__ import annotations
 
 import os
+import time
 
 from holdfast.answers import clean
 from holdfast.core import json_text
-from holdfast.core.refusal import shell_word as quote
+from holdfast.core.refusal import shell_word
+from holdfast.core.time import age, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,11 +105,7 @@ class Screen:
         return warn + line.replace(dim, warn).replace("\x1b[0m", f"\x1b[0m{warn}") + "\x1b[0m"
 
     def age(self, then: str) -> str:
-        from holdfast.core.time import age, iso
-
         if self.now is None:
-            import time
-
             self.now = iso(time.time_ns() // 1_000_000)
         return age(self.now, then)
 
@@ -136,7 +134,7 @@ def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]
     if following is None:
         return
     about, words = following
-    command = clean(" ".join(["holdfast", *[quote(word) for word in words]]))
+    command = clean(" ".join(["holdfast", *map(shell_word, words)]))
     about = screen.fitted(clean(about), len(command) + len("  next:    "))
     yield f"  next: {command}" + screen.paint(f"   {about}", "dim")
 

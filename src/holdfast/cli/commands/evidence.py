@@ -10,7 +10,6 @@ from holdfast.cli.answer import (
     FAILED,
     Answer,
     answer_change,
-    make_page,
     names_workflow,
     on_workflow,
     target_args,
@@ -133,7 +132,7 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
         elif fields["blocking"]:
             yield screen.paint(f"  {clean(fields['summary'])}: the work is not handed over", "warn")
 
-    return make_page(fields, lines, receipt.notes)
+    return Answer(fields, lines, receipt.notes)
 
 
 @command(

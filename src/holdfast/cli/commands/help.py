@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from holdfast.cli.answer import Answer
+from holdfast.cli.commands.completion import find_values
 from holdfast.cli.parser import (
     COMMON,
     GROUPS,
@@ -56,7 +57,7 @@ _FOOTER = (
 )
 def answer(args: Arguments) -> Answer:
     text = help_text(args["topic"])
-    return Answer(lambda: {"help": text}, lambda _screen: text.split("\n"))
+    return Answer({"help": text}, lambda _screen: text.split("\n"))
 
 
 def help_text(topic: list[str]) -> str:
@@ -249,8 +250,6 @@ def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
     The names come from completion, so whatever can be completed can be corrected. ``only_fixed``:
     consider only names that are the same everywhere, so that no workspace is opened.
     """
-    from holdfast.cli.commands.completion import find_values
-
     reader = WordReader(words)
     try:
         reader.read()

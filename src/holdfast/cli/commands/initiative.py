@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.answers import clean
-from holdfast.cli.answer import ChangeKind, make_page
+from holdfast.cli.answer import Answer, ChangeKind
 from holdfast.cli.parser import GROUPS, Parameter, command
 from holdfast.cli.screen import count_cells, draw_bar, pad, shorten
 from holdfast.core.initiatives import CREATE, current_of
@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.answer import Answer
     from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
@@ -45,7 +44,7 @@ def _answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
         if initiative:
             yield f"  next: {clean(initiative['next'])}"
 
-    return make_page({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
+    return Answer({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
 
 
 on_initiative = ChangeKind({"id": "id"}, _answer, Initiatives)
@@ -114,7 +113,7 @@ on_initiative(
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
     fields, notes = Initiatives(keeper).show(args["name"])
-    return make_page(fields, lambda screen: initiative_page(screen, fields), notes)
+    return Answer(fields, lambda screen: initiative_page(screen, fields), notes)
 
 
 on_initiative(

@@ -6,7 +6,7 @@ These are learnings, the forge context, interviews and delegations.
 from __future__ import annotations
 
 from holdfast.answers import clean
-from holdfast.cli.answer import ChangeKind, make_done_page, make_page
+from holdfast.cli.answer import Answer, ChangeKind, make_done_page
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
 from holdfast.cli.screen import count_cells, counted, draw_bar, pad
 from holdfast.errors import HoldfastError
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from holdfast.cli.answer import Answer
     from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
@@ -90,7 +89,7 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
         if not entries:
             yield "The forge context is empty."
 
-    return make_page({"entries": entries}, lines, keeper.drain_notes())
+    return Answer({"entries": entries}, lines, keeper.drain_notes())
 
 
 @command(
@@ -138,7 +137,7 @@ on_skips(
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
     fields: Fields = {**keeper.interviews().show()}
     del fields["extra"]
-    return make_page(fields, lambda screen: _interview_lines(screen, fields), keeper.drain_notes())
+    return Answer(fields, lambda screen: _interview_lines(screen, fields), keeper.drain_notes())
 
 
 def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -212,7 +211,7 @@ on_delegations(
 )
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
     fields = keeper.delegations().list(agent=args["agent"])
-    return make_page(fields, lambda screen: _delegation_lines(screen, fields), keeper.drain_notes())
+    return Answer(fields, lambda screen: _delegation_lines(screen, fields), keeper.drain_notes())
 
 
 def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:

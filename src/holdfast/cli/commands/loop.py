@@ -99,7 +99,7 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
 def next_turn(keeper: Keeper, args: Arguments) -> Answer:
     turn, notes = Loops(keeper).next(_slug(args))
     return Answer(
-        lambda: answers.with_notes({"next": turn}, notes),
+        answers.with_notes({"next": turn}, notes),
         lambda screen: _turn_lines(screen, turn, notes),
     )
 

@@ -9,7 +9,7 @@ import os
 
 from holdfast import answers
 from holdfast.answers import clean
-from holdfast.cli.answer import Answer, Silence, make_done_page, make_page
+from holdfast.cli.answer import Answer, Silence, make_done_page
 from holdfast.cli.main import open_keeper, wait_s
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.errors import Refused
@@ -87,7 +87,7 @@ def _answer(outcome: SetupOutcome, args: Arguments, agent: str | None, scope: st
     }
 
     return Answer(
-        lambda: answers.with_notes(fields, outcome.notes),
+        fields,
         lambda screen: settings_lines(screen, fields),
         notes=outcome.notes,
         is_wrapped=False,  # a line of a diff is one line, however long it is
@@ -171,7 +171,7 @@ def _explain(event: str, session: str | None) -> Answer:
             yield ""
             yield from [clean(line) for line in context.split("\n")]
 
-    return Answer(lambda: {"does": plan.summary, "answer": answer, "context": context}, lines)
+    return Answer({"does": plan.summary, "answer": answer, "context": context}, lines)
 
 
 @command(
@@ -226,7 +226,7 @@ def search_memory(args: Arguments) -> Answer:
     with _open_graph(args) as graph:
         nodes = graph.store().search_nodes(args["query"], ranked=True, limit=args["limit"])
         fields = {"path": graph.path, "query": args["query"], **nodes}
-        return make_page(fields, lambda screen: _search_lines(screen, fields), graph.notes)
+        return Answer(fields, lambda screen: _search_lines(screen, fields), graph.notes)
 
 
 def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:

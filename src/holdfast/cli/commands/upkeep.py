@@ -16,7 +16,6 @@ from holdfast.cli.answer import (
     StreamAnswer,
     encode,
     make_done_page,
-    make_page,
 )
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import count_cells, counted, format_pairs, pad
@@ -162,7 +161,7 @@ def _summary(name: str, value: Json) -> Fields:
 def trust(keeper: Keeper, args: Arguments) -> Answer:
     if args["revoke"]:
         done = f"{counted(keeper.revoke_trust(), 'approvals')} forgotten"
-        return Answer(lambda: {"revoked": done}, lambda _screen: [done])
+        return Answer({"revoked": done}, lambda _screen: [done])
     requests, notes = keeper.untrusted_commands()
     pending = [request for request in requests if not request.approved]
     if pending and not args["list"] and not args["json"]:
@@ -221,7 +220,7 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
         elif not args["dry_run"]:
             yield screen.paint("  holdfast resume ID brings each of them back", "dim")
 
-    return make_page({"cleaned": rows, "dry_run": args["dry_run"]}, lines, notes)
+    return Answer({"cleaned": rows, "dry_run": args["dry_run"]}, lines, notes)
 
 
 @command(

@@ -78,13 +78,10 @@ def watch(keeper: Keeper, args: Arguments) -> Answer:
         )
     # A workflow that does not exist is refused here, before the screen changes.
     frame = Frame(poller, lambda: time.time_ns() // 1_000_000, every_s)
-    try:
-        with Terminal(sys.stdout) as terminal:
+    with Terminal(sys.stdout) as terminal:
+        terminal.draw(frame.lines(*terminal.size()))
+        while terminal.wait(every_s):
             terminal.draw(frame.lines(*terminal.size()))
-            while terminal.wait(every_s):
-                terminal.draw(frame.lines(*terminal.size()))
-    except Ended as ended:
-        return Silence(code=ended.code)
     return Silence()
 
 
@@ -392,14 +389,6 @@ def _choose(screen: Screen, details: list[Line], room: int) -> list[Line]:
     return [*kept, Line(screen.dim(f"    … and {len(details) - len(kept)} more"))]
 
 
-class Ended(Exception):
-    """A signal asked us to end; ``code`` is the exit code that says so."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.code = 128 + number
-
-
 class Terminal:
     """The terminal behind ``out``, for as long as the ``with`` lasts."""
 
@@ -457,7 +446,7 @@ class Terminal:
     def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
         if number in _ENDING and not self._is_ending:
             self._is_ending = True  # a second signal must not interrupt the leaving
-            raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
         self._is_to_stop = self._is_to_stop or number == signal.SIGTSTP
 
     def size(self) -> tuple[int, int]:

@@ -117,7 +117,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
 )
 def list_recipes(keeper: Keeper, _args: Arguments) -> Answer:
     rows = keeper.recipes()
-    return Answer(lambda: {"recipes": rows}, lambda screen: recipe_table(screen, rows))
+    return Answer({"recipes": rows}, lambda screen: recipe_table(screen, rows))
 
 
 def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
@@ -145,7 +145,7 @@ def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 def show_recipe(keeper: Keeper, args: Arguments) -> Answer:
     recipe, source = keeper.recipe(args["name"])
     return Answer(
-        lambda: {"recipe": recipe, "source": source},
+        {"recipe": recipe, "source": source},
         lambda screen: recipe_lines(screen, recipe, source),
     )
 
