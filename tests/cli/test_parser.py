@@ -27,6 +27,10 @@ def test_every_value_of_start_arrives():
             *("--session", "s1", "--id", "retry-1", "--json"),
         ]
     )
+    own, target, is_aimed = args.pop("own"), args.pop("target"), args.pop("is_aimed")
+    assert (target, is_aimed) == ({"workflow": None, "id": "retry-1"}, True)
+    assert {name: args[name] for name in own} == own
+    assert set(args) - set(own) == {"command", "session", "id", "workflow", "json", "help"}
     assert args == {
         "command": "start",
         "recipe": "dev",

@@ -11,8 +11,8 @@ import sys
 
 from holdfast import answers
 from holdfast.answers import clean, clean_json
-from holdfast.cli.parser import command, own_values
-from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, progress, shorten, wrap
+from holdfast.cli.parser import command
+from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, shorten, wrap
 from holdfast.core import json_text
 from holdfast.core.selection import MAX_NAMED, listed
 
@@ -137,16 +137,6 @@ def make_done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
     return Answer(fields, lambda screen: [screen.row("completed", done)], notes)
 
 
-def target_args(args: Arguments) -> Fields:
-    """Return which workflow is meant, and the request's own id, as the keeper takes them."""
-    return {"workflow": args["workflow"], "id": args["id"]}
-
-
-def names_workflow(args: Arguments) -> bool:
-    """Return whether the next command has to name its workflow, because this one said whose."""
-    return args["workflow"] is not None or args["session"] is not None
-
-
 def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
     """Answer a command that changed a workflow: what it did, and where the workflow is now."""
     return Answer(
@@ -154,12 +144,19 @@ def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool =
         lambda screen: [_changed_line(screen, receipt.state, done)],
         notes=receipt.notes,
         state=receipt.state,
-        aimed=aimed or names_workflow(args),
+        aimed=aimed or args["is_aimed"],
     )
 
 
 def _changed_line(screen: Screen, state: Workflow, done: str) -> str:
-    position = clean(screen.dot.join(progress(state)))
+    """Return ``✓ task 3 done  phase 2/5 build · tasks 3/7``, within the terminal's width."""
+    facts, names = [], [phase["name"] for phase in state["phases"]]
+    if state["phase"] in names:
+        facts.append(f"phase {names.index(state['phase']) + 1}/{len(names)} {state['phase']}")
+    if state["tasks"]:
+        completed = [task for task in state["tasks"] if task["status"] == "completed"]
+        facts.append(f"tasks {len(completed)}/{len(state['tasks'])}")
+    position = clean(screen.dot.join(facts))
     done = shorten(clean(done), screen.width or _MAX_COLUMNS)
     if screen.width and count_cells(done) + count_cells(position) + 4 > screen.width:
         done = shorten(done, max(screen.width - count_cells(position) - 4, screen.width // 2))
@@ -170,12 +167,12 @@ class ChangeCommand:
     """A command that calls one method, and answers with what that changed."""
 
     def __init__(self, kind: ChangeKind, method: Method, done: Done) -> None:
-        self._kind = kind
+        self.kind = kind
         self.method = method
         self._done = done
 
     def __call__(self, keeper: Keeper, args: Arguments) -> Answer:
-        kind, values = self._kind, own_values(args)
+        kind, values = self.kind, dict(args["own"])
         for name, option in kind.target.items():
             values[name] = args[option]
         receipt = self.method(kind.open_subject(keeper) if kind.open_subject else keeper, **values)

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from holdfast.core.types import Json
 
     Arguments = dict[str, Any]
-    """The parser's result: ``command``, and a value for every parameter of that command."""
+    """The parser's result: ``command``, a value for every parameter of that command, and of these:
+
+    ``own``: those that not every command has; ``target``: the workflow that is meant and the
+    request's own id, as the keeper takes them; ``is_aimed``: True if the line says whose workflow
+    is meant, so that the next command has to say it too.
+    """
     Function = TypeVar("Function", bound=Callable[..., object])
     Kind = Literal["flag", "text", "id", "count", "task", "pair"]
     """An ``id`` is not empty, a ``count`` is a whole number from 1, a ``task`` is a number where it
@@ -232,11 +237,16 @@ def parse(words: list[str]) -> Arguments:
         name, reader.command = "help", COMMANDS["help"]
     else:
         reader.bind()
-    values: Arguments = {"command": name}
-    for parameter in (*COMMON, *(reader.command.parameters if reader.command else ())):
+    args: Arguments = {"command": name}
+    own = reader.command.parameters if reader.command else []
+    for parameter in (*COMMON, *own):
         many: Json = {} if parameter.kind == "pair" else [] if parameter.is_many else None
-        values[parameter.into] = False if parameter.kind == "flag" else many
-    return values | reader.values
+        args[parameter.into] = False if parameter.kind == "flag" else many
+    args |= reader.values
+    args["own"] = {parameter.into: args[parameter.into] for parameter in own}
+    args["target"] = {"workflow": args["workflow"], "id": args["id"]}
+    args["is_aimed"] = args["workflow"] is not None or args["session"] is not None
+    return args
 
 
 class WordReader:
@@ -375,12 +385,6 @@ class WordReader:
 
     def _usage(self, message: str) -> Usage:
         return Usage(message, " ".join(["holdfast", "help", *self.path]))
-
-
-def own_values(args: Arguments) -> Arguments:
-    """Return the values of the command's own parameters, without those that every command has."""
-    parameters = COMMANDS[args["command"]].parameters
-    return {parameter.into: args[parameter.into] for parameter in parameters}
 
 
 def json_or_text(text: str) -> Json:

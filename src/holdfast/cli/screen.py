@@ -139,19 +139,6 @@ def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]
     yield f"  next: {command}" + screen.paint(f"   {about}", "dim")
 
 
-def progress(state: Workflow) -> list[str]:
-    """Return ``phase 2/5 build`` and ``tasks 3/7``, as far as the workflow has them."""
-    parts = []
-    names = [phase["name"] for phase in state["phases"]]
-    if state["phase"] in names:
-        number = names.index(state["phase"]) + 1
-        parts.append(f"phase {number}/{len(names)} {state['phase']}")
-    if state["tasks"]:
-        done = [task for task in state["tasks"] if task["status"] == "completed"]
-        parts.append(f"tasks {len(done)}/{len(state['tasks'])}")
-    return parts
-
-
 def list_lines(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
     """Yield the items below their title; nothing if there are none."""
     if items:

@@ -6,16 +6,9 @@ import sys
 
 from holdfast import answers
 from holdfast.answers import clean
-from holdfast.cli.answer import (
-    FAILED,
-    Answer,
-    answer_change,
-    names_workflow,
-    on_workflow,
-    target_args,
-)
+from holdfast.cli.answer import FAILED, Answer, answer_change, on_workflow
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
-from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import counted
 from holdfast.core.workflow.evidence import enforcement
 from holdfast.core.workflow.state import blocking
@@ -55,7 +48,7 @@ _LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (defaul
 def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     name = args["gate"]
     receipt = keeper.run_gate(
-        name, args["words"], timeout=args["timeout"], echo=_echo(args), **target_args(args)
+        name, args["words"], timeout=args["timeout"], echo=_echo(args), **args["target"]
     )
     gate = receipt.state["gates"][name]
     result = {"name": name, **gate}
@@ -76,7 +69,7 @@ def gate_record(keeper: Keeper, args: Arguments) -> Answer:
     if passed == args["failed"]:
         message = "`holdfast gate record` takes either --passed or --failed"
         raise Usage(message, "holdfast help gate record")
-    receipt = keeper.record_gate(gate, args["fields"], passed=passed, **target_args(args))
+    receipt = keeper.record_gate(gate, args["fields"], passed=passed, **args["target"])
     return answer_change(args, receipt, f"claimed: gate {gate} {'passed' if passed else 'failed'}")
 
 
@@ -143,7 +136,7 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
 )
 def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.run_tests(
-        args["words"], timeout=args["timeout"], echo=_echo(args), **target_args(args)
+        args["words"], timeout=args["timeout"], echo=_echo(args), **args["target"]
     )
     tests = receipt.state["tests"]
     passed = tests.get("last_result") == "passed"
@@ -159,10 +152,10 @@ def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast tests record --command 'cargo test' --failing login --passing a,b",
 )
 def tests_record(keeper: Keeper, args: Arguments) -> Answer:
-    values = own_values(args)
+    values = args["own"]
     for key in ("failing", "passing"):
         values[key] = [name.strip() for name in (values[key] or "").split(",") if name.strip()]
-    receipt = keeper.record_tests(**values, **target_args(args))
+    receipt = keeper.record_tests(**values, **args["target"])
     return answer_change(
         args, receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
     )
@@ -211,7 +204,7 @@ def _run_answer(
         lines,
         notes=receipt.notes,
         state=receipt.state,
-        aimed=names_workflow(args),
+        aimed=args["is_aimed"],
         code=0 if passed else FAILED,
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from holdfast.answers import clean
 from holdfast.cli.answer import Answer, ChangeKind, make_done_page
-from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import count_cells, counted, draw_bar, pad
 from holdfast.errors import HoldfastError
 from holdfast.keeper import Keeper
@@ -56,7 +56,7 @@ on_skips = ChangeKind(_ID, _answer("skip", "skips"), Keeper.interviews)
     "holdfast remember 'Ada wants short commits' --kind preference",
 )
 def remember(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.remember(**own_values(args), id=args["id"])
+    receipt = keeper.remember(**args["own"], id=args["id"])
     verb = "remembered" if receipt.seqs else "known already"
     try:
         path = keeper.memory().path

@@ -9,7 +9,7 @@ import sys
 from holdfast import answers
 from holdfast.answers import clean
 from holdfast.cli.answer import FAILED, Answer, ChangeKind, answer_change
-from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, counted, next_lines, note_lines
 from holdfast.core.refusal import shell_word
 from holdfast.loops.loops import Loops
@@ -60,7 +60,7 @@ on_loop = ChangeKind({"slug": "workflow", "id": "id"}, answer_change, Loops)
     "holdfast loop new survey --mode knowledge --domain research",
 )
 def new(keeper: Keeper, args: Arguments) -> Answer:
-    options = {**own_values(args), "mode": args["mode"] or "development"}
+    options = {**args["own"], "mode": args["mode"] or "development"}
     receipt = Loops(keeper).new(**options, id=args["id"])
     verb = "goes on" if receipt.resumed else "opened"
     folder = receipt.state["record"].rpartition("/")[0]
@@ -81,7 +81,7 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",
 )
 def plan(keeper: Keeper, args: Arguments) -> Answer:
-    options = own_values(args)
+    options = args["own"]
     options["slug"] = _slug(args)
     options["files"] = _split([args["files"] or ""])
     depends = _split(args["depends"])

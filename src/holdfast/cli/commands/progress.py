@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.answer import answer_change, on_workflow, target_args
+from holdfast.cli.answer import answer_change, on_workflow
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.keeper import Keeper
 
@@ -75,7 +75,7 @@ def phase_block(keeper: Keeper, args: Arguments) -> Answer:
     if reason is not None and fields.setdefault("reason", reason) != reason:
         message = "`holdfast phase block` was given two reasons, by --reason and by reason=…"
         raise Usage(message, "holdfast help phase block")
-    receipt = keeper.block_phase(name=name, fields=fields, **target_args(args))
+    receipt = keeper.block_phase(name=name, fields=fields, **args["target"])
     return answer_change(args, receipt, f"phase {name} blocked")
 
 

@@ -168,22 +168,17 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
         keeper.approve([request.command for request in pending if _ask(request)])
         requests, _ = keeper.untrusted_commands()
 
-    return Answer(
-        lambda: answers.trust_requests(requests, NOT_COVERED, notes),
-        lambda screen: _request_lines(screen, requests),
-        notes=notes,
-    )
+    def lines(screen: Screen) -> Iterator[str]:
+        for request in requests:
+            status = "approved" if request.approved else "not approved"
+            mark = "completed" if request.approved else "pending"
+            yield screen.row(mark, f"{request.gate}: {request.command}", status, request.source)
+        if requests:
+            yield screen.paint(f"  note: {NOT_COVERED}", "warn")
+        else:
+            yield "This repository wants no command run."
 
-
-def _request_lines(screen: Screen, requests: list[CommandRequest]) -> Iterator[str]:
-    for request in requests:
-        status = "approved" if request.approved else "not approved"
-        mark = "completed" if request.approved else "pending"
-        yield screen.row(mark, f"{request.gate}: {request.command}", status, request.source)
-    if requests:
-        yield screen.paint(f"  note: {NOT_COVERED}", "warn")
-    else:
-        yield "This repository wants no command run."
+    return Answer(lambda: answers.trust_requests(requests, NOT_COVERED, notes), lines, notes)
 
 
 def _ask(request: CommandRequest) -> bool:

@@ -234,7 +234,7 @@ def frame_lines(screen: Screen, view: Fields, height: int | None, changed: set[K
     head += [Line(f"{screen.mark('blocked')} {text}") for text in damage]
     foot: list[Line] = []
     if height is None or height >= _MIN_FOOT_LINES:
-        foot += [*_initiative(screen, view["initiative"]), _layers(screen, view["layers"])]
+        foot += _foot(screen, view)
     if height is None or height >= _MIN_EVENT_LINES:
         room = _MAX_SHOWN_EVENTS if height is None else height // 4
         foot += _events(screen, view["events"][-room:] if room else [])
@@ -284,7 +284,16 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
     title = clean(state["title"] or state["subject"] or "")
     block = [Line(f"{screen.mark(state['status'])} {strong}  {title}  {about}", (name,))]
     if state["phases"]:
-        block.append(Line(_phases(screen, state), (name, "phases")))
+        # In one line, from the one before the current.
+        names = [phase["name"] for phase in state["phases"]]
+        current = names.index(state["phase"]) if state["phase"] in names else 0
+        first = max(0, current - 1)
+        before = f"{screen.mark('completed', 'dim')} {screen.dim(f'{first} before')}"
+        phases = [before] if first else []
+        for number, phase in enumerate(state["phases"][first:], first):
+            text = screen.paint(clean(phase["name"]), "strong" if number == current else "dim")
+            phases.append(f"{screen.mark(phase['status'])} {text}")
+        block.append(Line("  " + "  ".join(phases), (name, "phases")))
     for task in state["tasks"]:
         used, is_done = task.get("iterations_used"), task["status"] == "completed"
         text = clean(f"{task['id']}  {task['description']}")
@@ -303,41 +312,27 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
     return block
 
 
-def _phases(screen: Screen, state: Workflow) -> str:
-    """Return the phases in one line, from the one before the current."""
-    names = [phase["name"] for phase in state["phases"]]
-    current = names.index(state["phase"]) if state["phase"] in names else 0
-    first = max(0, current - 1)
-    parts = [f"{screen.mark('completed', 'dim')} {screen.dim(f'{first} before')}"] if first else []
-    for number, phase in enumerate(state["phases"][first:], first):
-        name = screen.paint(clean(phase["name"]), "strong" if number == current else "dim")
-        parts.append(f"{screen.mark(phase['status'])} {name}")
-    return "  " + "  ".join(parts)
-
-
-def _initiative(screen: Screen, initiative: Fields | None) -> list[Line]:
-    if initiative is None:
-        return []
-    milestone = initiative["current_milestone"]
-    about = screen.dim(
-        f"at {milestone}" if milestone else "",
-        initiative["status"].replace("_", " "),
-        f"milestones {initiative['completed']}/{initiative['total']}",
-    )
-    name = screen.paint(clean(initiative["name"]), "strong")
-    return [Line(f"{screen.paint('initiative  ', 'dim')}{name}  {about}", ("initiative",))]
-
-
-def _layers(screen: Screen, layers: list[Fields]) -> Line:
-    parts = []
-    for layer in layers:
+def _foot(screen: Screen, view: Fields) -> list[Line]:
+    """Return the current initiative, if there is one, and the layers."""
+    lines, initiative = [], view["initiative"]
+    if initiative is not None:
+        milestone = initiative["current_milestone"]
+        about = screen.dim(
+            f"at {milestone}" if milestone else "",
+            initiative["status"].replace("_", " "),
+            f"milestones {initiative['completed']}/{initiative['total']}",
+        )
+        name = screen.paint(clean(initiative["name"]), "strong")
+        lines.append(Line(f"{screen.paint('initiative  ', 'dim')}{name}  {about}", ("initiative",)))
+    layers = []
+    for layer in view["layers"]:
         about, status = layer["target"], layer["status"]
         if status == "behind" and "seq" in layer:
             about += f" at event {layer['seq']}"
         elif status not in ("current", "behind"):
             about += f" ({status})"
-        parts.append(screen.row(_LAYER_MARKS.get(status, "pending"), about))
-    return Line(screen.paint("layers  ", "dim") + "  ".join(parts))
+        layers.append(screen.row(_LAYER_MARKS.get(status, "pending"), about))
+    return [*lines, Line(screen.paint("layers  ", "dim") + "  ".join(layers))]
 
 
 def _events(screen: Screen, events: list[Event]) -> list[Line]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast import answers
 from holdfast.answers import clean
-from holdfast.cli.answer import Answer, answer_change, names_workflow, on_workflow, target_args
-from holdfast.cli.parser import WORKFLOW, Parameter, command, own_values
+from holdfast.cli.answer import Answer, answer_change, on_workflow
+from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import (
     count_cells,
     fit_columns,
@@ -91,7 +91,7 @@ _INNER_PHASES = {
     "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
 )
 def start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start(**own_values(args), **target_args(args))
+    receipt = keeper.start(**args["own"], **args["target"])
     state, is_resumed = receipt.state, bool(receipt.resumed)
 
     def lines(screen: Screen) -> Iterator[str]:
@@ -106,7 +106,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
         lines,
         notes=receipt.notes,
         state=state,
-        aimed=names_workflow(args) or keeper.needs_explicit_id(state),
+        aimed=args["is_aimed"] or keeper.needs_explicit_id(state),
     )
 
 
@@ -243,31 +243,12 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
         lambda screen: _show_lines(screen, receipt.state, receipt.record),
         notes=receipt.notes,
         state=receipt.state,
-        aimed=names_workflow(args),
+        aimed=args["is_aimed"],
     )
 
 
 def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     """Yield everything about one workflow, as a tree."""
-    yield from _heading(screen, state, record)
-    yield from _phases(screen, state)
-    if state["tasks"] and state["phase"] is None:
-        yield screen.paint("Tasks", "strong")
-        yield from _tasks(screen, state, "  ")
-    if state["gates"]:
-        yield screen.paint("Gates", "strong")
-        yield from gate_lines(screen, state["gates"], "  ")
-    if state["required_reading"]:
-        yield screen.paint("Must be read", "strong")
-    for path in state["required_reading"]:
-        yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
-    yield from list_lines(screen, "Reminders", state["reminders"])
-    violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
-    yield from list_lines(screen, "Violations", violations)
-    yield from list_lines(screen, "Context", format_pairs(other_context(state)))
-
-
-def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     status = state["status"].replace("_", " ")
     yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot}{clean(status)}"
     if state["title"]:
@@ -294,12 +275,26 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
     skipped = pending(state) if state["status"] == "completed" else {}
     if skipped:
         yield f"  completed by force, skipped: {clean(listed(skipped))}"
+    yield from _phases(screen, state)
+    if state["tasks"] and state["phase"] is None:
+        yield screen.paint("Tasks", "strong")
+        yield from _tasks(screen, state, "  ")
+    if state["gates"]:
+        yield screen.paint("Gates", "strong")
+        yield from gate_lines(screen, state["gates"], "  ")
+    if state["required_reading"]:
+        yield screen.paint("Must be read", "strong")
+    for path in state["required_reading"]:
+        yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
+    yield from list_lines(screen, "Reminders", state["reminders"])
+    violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
+    yield from list_lines(screen, "Violations", violations)
+    yield from list_lines(screen, "Context", format_pairs(other_context(state)))
 
 
 def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
-    if not state["phases"]:
-        return
-    yield screen.paint("Phases", "strong")
+    if state["phases"]:
+        yield screen.paint("Phases", "strong")
     for phase in state["phases"]:
         is_current = phase["name"] == state["phase"]
         name = screen.paint(clean(phase["name"]), "strong") if is_current else clean(phase["name"])
@@ -333,8 +328,21 @@ def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterato
     """Yield a line for each gate: its result, and what that rests on."""
     for name, fields in gates.items():
         status, mark = fields.get("status", "pending"), gate_mark(fields)
-        result = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
-        yield indent + screen.row(mark, name, *result, *_gate_facts(screen, fields))
+        facts = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
+        if fields.get("evidence") == "claim":
+            facts.append("claimed")
+        elif fields.get("evidence") == "run":
+            commit = str(fields.get("commit") or "")[:_COMMIT_CHARS]
+            facts += [
+                f"ran {fields.get('command')}",
+                how_it_ended(fields),
+                seconds(fields.get("duration_ms")),
+                f"at {commit}" if commit else "",
+            ]
+        if fields.get("last_run"):
+            facts.append(screen.age(str(fields["last_run"])))
+        free = {k: v for k, v in fields.items() if k not in _GATE_FIELDS and v is not None}
+        yield indent + screen.row(mark, name, *facts, *format_pairs(free))
 
 
 def gate_mark(gate: Fields) -> str:
@@ -342,22 +350,6 @@ def gate_mark(gate: Fields) -> str:
     if gate.get("status") in _FAILED or gate.get("passed") is False:
         return "blocked"
     return "completed" if is_passed(gate) else "pending"
-
-
-def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
-    facts = ["claimed"] if fields.get("evidence") == "claim" else []
-    if fields.get("evidence") == "run":
-        commit = str(fields.get("commit") or "")[:_COMMIT_CHARS]
-        facts = [
-            f"ran {fields.get('command')}",
-            how_it_ended(fields),
-            seconds(fields.get("duration_ms")),
-            f"at {commit}" if commit else "",
-        ]
-    if fields.get("last_run"):
-        facts.append(screen.age(str(fields["last_run"])))
-    free = {key: value for key, value in fields.items() if key not in _GATE_FIELDS}
-    return [*facts, *format_pairs({key: value for key, value in free.items() if value is not None})]
 
 
 def how_it_ended(fields: Fields) -> str:
@@ -381,7 +373,7 @@ def seconds(duration_ms: object) -> str:
 )
 def resume(keeper: Keeper, args: Arguments) -> Answer:
     try:
-        receipt = keeper.resume(**target_args(args))
+        receipt = keeper.resume(**args["target"])
         if keeper.has_initiatives():
             from holdfast.initiatives.initiatives import Initiatives
 
@@ -396,7 +388,7 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
             raise
         receipt.notes.append(f"it was read and not taken up: {fault.message}; {fault.hint}")
     briefing = keeper.briefing(state=receipt.state)
-    aimed = names_workflow(args) or keeper.needs_explicit_id(receipt.state)
+    aimed = args["is_aimed"] or keeper.needs_explicit_id(receipt.state)
     branch = keeper.workspace.branch()
 
     def lines(screen: Screen) -> Iterator[str]:
@@ -511,7 +503,7 @@ def _in_words(name: str) -> str:
     "holdfast complete --force --reason 'the review moved to the next sprint'",
 )
 def complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete(**own_values(args), **target_args(args))
+    receipt = keeper.complete(**args["own"], **args["target"])
     state = receipt.state
     done = f"workflow {state['id']} completed"
     if is_active(state):
