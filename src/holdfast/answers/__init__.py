@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
     from holdfast.keeper import Receipt
     from holdfast.keeper.audit import Report
-    from holdfast.workspace.trust import CommandRequest
 
 _WORKFLOW_FIRST = (
     "id", "recipe", "format", "subject", "title", "status", "phase", "step", "cycle", "phases",
@@ -86,11 +85,6 @@ def change(receipt: Receipt) -> Fields:
     return with_notes({"workflow": view, "seqs": list(receipt.seqs)}, receipt.notes)
 
 
-def gate_list(receipt: Receipt) -> Fields:
-    rows = [{"name": name, **gate} for name, gate in receipt.state["gates"].items()]
-    return with_notes({"gates": rows, "id": receipt.state["id"]}, receipt.notes)
-
-
 def run(receipt: Receipt, what: str, result: Fields, *, passed: bool) -> Fields:
     """Return the fields of a command that ran a gate's command or the tests."""
     fields = {"gate" if "name" in result else "tests": result, **change(receipt)}
@@ -110,16 +104,6 @@ def failed_run(what: str, result: Fields) -> Fields:
     listed = f": {', '.join(failing[:5])}" if failing else ""
     hint = "mend it, then run the same command again"
     return _error("failed", f"{what} failed ({how}){listed}", hint)
-
-
-def trust_requests(requests: list[CommandRequest], not_covered: str, notes: list[str]) -> Fields:
-    rows = [request.as_fields() for request in requests]
-    return with_notes({"commands": rows, "not_covered": not_covered}, notes)
-
-
-def loops(states: list[Workflow], notes: list[str]) -> Fields:
-    views = [workflow_view(state, state["record"]) for state in states]
-    return with_notes({"loops": views}, notes)
 
 
 def loop_run(result: Fields) -> Fields:

@@ -9,19 +9,17 @@ from holdfast.answers import clean
 from holdfast.cli.answer import FAILED, Answer, answer_change, on_workflow
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
-from holdfast.cli.screen import counted
+from holdfast.cli.screen import Screen, counted
 from holdfast.core.workflow.evidence import enforcement
 from holdfast.core.workflow.state import blocking
-from holdfast.keeper import Keeper
+from holdfast.keeper import Keeper, Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
-    from holdfast.keeper import Receipt
 
 GROUPS["gate"] = "run a gate's command, record a claim about one, or list them"
 GROUPS["tests"] = "run the tests and record the result, or record one"
@@ -80,11 +78,11 @@ def gate_record(keeper: Keeper, args: Arguments) -> Answer:
 )
 def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
-    gates = receipt.state["gates"]
+    state, gates = receipt.state, receipt.state["gates"]
     return Answer(
-        lambda: answers.gate_list(receipt),
+        {"gates": [{"name": name, **gate} for name, gate in gates.items()], "id": state["id"]},
         lambda screen: gate_lines(screen, gates, "") if gates else ["No gate is known."],
-        notes=receipt.notes,
+        receipt.notes,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.answers import clean
 from holdfast.cli.answer import Answer, ChangeKind
 from holdfast.cli.parser import GROUPS, Parameter, command
-from holdfast.cli.screen import count_cells, draw_bar, pad, shorten
+from holdfast.cli.screen import Screen, count_cells, draw_bar, pad, shorten
 from holdfast.core.initiatives import CREATE, current_of
 from holdfast.core.refusal import shell_word
 from holdfast.initiatives.initiatives import Initiatives
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 

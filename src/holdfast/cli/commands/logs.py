@@ -8,9 +8,9 @@ from __future__ import annotations
 from holdfast.answers import clean
 from holdfast.cli.answer import Answer, ChangeKind, make_done_page
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
-from holdfast.cli.screen import count_cells, counted, draw_bar, pad
+from holdfast.cli.screen import Screen, count_cells, counted, draw_bar, pad
 from holdfast.errors import HoldfastError
-from holdfast.keeper import Keeper
+from holdfast.keeper import Keeper, Receipt
 from holdfast.keeper.logs import Delegations, Interviews
 
 TYPE_CHECKING = False
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
-    from holdfast.keeper import Receipt
 
 GROUPS["interview"] = "record how sure a skill was, or that nobody let it ask"
 GROUPS["forge"] = "add to the forge context, or show it"

@@ -275,7 +275,8 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
         for state in states:
             yield from loop_lines(screen, state)
 
-    return Answer(lambda: answers.loops(states, notes), lines, notes=notes)
+    views = [answers.workflow_view(state, state["record"]) for state in states]
+    return Answer({"loops": views}, lines, notes)
 
 
 def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:

@@ -13,7 +13,7 @@ from holdfast.answers import clean, row_view
 from holdfast.cli.answer import Answer
 from holdfast.cli.commands.workflow import status_table
 from holdfast.cli.parser import command
-from holdfast.cli.screen import count_cells, pad
+from holdfast.cli.screen import Screen, count_cells, pad
 from holdfast.core.next_step import next_step
 from holdfast.core.refusal import shell_word
 from holdfast.errors import ways_to_write
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.overview import Overview

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.cli.answer import answer_change, on_workflow
+from holdfast.cli.answer import Answer, answer_change, on_workflow
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
-from holdfast.keeper import Keeper
+from holdfast.keeper import Keeper, Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.cli.answer import Answer
     from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields
-    from holdfast.keeper import Receipt
 
 GROUPS["phase"] = "start, complete, block, unblock or approve a phase"
 GROUPS["task"] = "add, start, finish or block a task"

@@ -18,7 +18,7 @@ from holdfast.cli.answer import (
     make_done_page,
 )
 from holdfast.cli.parser import WORKFLOW, Parameter, command
-from holdfast.cli.screen import count_cells, counted, format_pairs, pad
+from holdfast.cli.screen import Screen, count_cells, counted, format_pairs, pad
 from holdfast.core.diff import path_text
 from holdfast.errors import HoldfastError, Refused
 from holdfast.workspace.trust import NOT_COVERED, describe_gate
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Event, Fields, Json
     from holdfast.keeper import Keeper
     from holdfast.keeper.audit import Report
@@ -178,7 +177,8 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
         else:
             yield "This repository wants no command run."
 
-    return Answer(lambda: answers.trust_requests(requests, NOT_COVERED, notes), lines, notes)
+    rows = [request.as_fields() for request in requests]
+    return Answer({"commands": rows, "not_covered": NOT_COVERED}, lines, notes)
 
 
 def _ask(request: CommandRequest) -> bool:

@@ -7,6 +7,7 @@ from holdfast.answers import clean
 from holdfast.cli.answer import Answer, answer_change, on_workflow
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import (
+    Screen,
     count_cells,
     fit_columns,
     format_pairs,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields, Phase, Recipe, Task, Workflow
 
 _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
