@@ -57,7 +57,8 @@ _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
 def init(args: Arguments) -> Answer:
     from holdfast.install import init as install
 
-    agent, scope = _agent(args) or "claude", _scope(args) or "team"
+    agent, scope = _choice(args)
+    agent, scope = agent or "claude", scope or "team"
     outcome = install(agent=agent, scope=scope, enforce=args["enforce"], dry_run=args["dry_run"])
     return _answer(outcome, args, agent, scope)
 
@@ -73,7 +74,7 @@ def init(args: Arguments) -> Answer:
 def uninstall(args: Arguments) -> Answer:
     from holdfast.install import uninstall as remove
 
-    agent, scope = _agent(args), _scope(args)
+    agent, scope = _choice(args)
     outcome = remove(agent=agent, scope=scope, dry_run=args["dry_run"])
     return _answer(outcome, args, agent, scope)
 
@@ -85,12 +86,9 @@ def _answer(outcome: SetupOutcome, args: Arguments, agent: str | None, scope: st
         "scope": scope,
         "dry_run": args["dry_run"],
     }
-
+    # A line of a diff is one line, however long it is.
     return Answer(
-        fields,
-        lambda screen: settings_lines(screen, fields),
-        notes=outcome.notes,
-        is_wrapped=False,  # a line of a diff is one line, however long it is
+        fields, lambda screen: settings_lines(screen, fields), outcome.notes, is_wrapped=False
     )
 
 
@@ -112,21 +110,17 @@ def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "Nothing of Holdfast's is in these settings."
 
 
-def _agent(args: Arguments) -> str | None:
+def _choice(args: Arguments) -> tuple[str | None, str | None]:
+    """Return the agent and the scope, as far as the line has them."""
     from holdfast.install.agents import AGENTS
 
-    agent: str | None = args["agent"]
+    agent, line = args["agent"], f"holdfast {args['command']}"
     if agent is not None and agent not in AGENTS:
-        known = ", ".join(AGENTS)
-        raise Usage(f"--agent is one of {known}, not {agent[:60]!r}", f"holdfast {args['command']}")
-    return agent
-
-
-def _scope(args: Arguments) -> str | None:
+        raise Usage(f"--agent is one of {', '.join(AGENTS)}, not {agent[:60]!r}", line)
     if args["local"] and args["user"]:
         message = "--local and --user name two different files: give one of them"
-        raise Usage(message, f"holdfast {args['command']} --local")
-    return "local" if args["local"] else "user" if args["user"] else None
+        raise Usage(message, f"{line} --local")
+    return agent, "local" if args["local"] else "user" if args["user"] else None
 
 
 @command(

@@ -160,14 +160,16 @@ class Poller:
 
 
 class Frame:
-    """Makes the lines that the terminal should show now."""
+    """Makes the lines that the terminal should show now, and marks what changed a moment ago."""
 
     def __init__(self, poller: Poller, clock_ms: Callable[[], int], every_s: float) -> None:
         self._poller = poller
         self._clock_ms = clock_ms
-        self._changes = RecentChanges()
         self._keys = f"q quits{' ' * 4}a look every {every_s:g} s"
+        self._items: dict[Key, object] = {}
+        self._changed_ms: dict[Key, int] = {}
         self._view = self._poll()
+        self._changed_ms.clear()  # in the first view nothing is a change
 
     def lines(self, width: int, height: int) -> list[str]:
         if self._poller.is_stale():
@@ -176,34 +178,18 @@ class Frame:
             except (HoldfastError, OSError) as error:
                 self._view = {**self._view, "damage": [str(error)]}
         now_ms = self._clock_ms()
+        changed = {key for key, ms in self._changed_ms.items() if 0 <= now_ms - ms < RECENT_MS}
         screen = Screen.of(sys.stdout)
         screen.width, screen.now = width, iso(now_ms)
-        return frame_lines(screen, self._view, height, self._changes.keys(now_ms))
+        return frame_lines(screen, self._view, height, changed)
 
     def _poll(self) -> Fields:
-        view = self._poller.poll()
-        self._changes.compare(view, self._clock_ms())
+        view, before, now_ms = self._poller.poll(), self._items, self._clock_ms()
+        self._items = view_items(view)
+        for key, value in self._items.items():
+            if key not in before or before[key] != value:
+                self._changed_ms[key] = now_ms
         return {**view, "keys": self._keys}
-
-
-class RecentChanges:
-    """Remembers what changed from one view to the next, and when."""
-
-    def __init__(self) -> None:
-        self._known: dict[Key, object] | None = None
-        self._since_ms: dict[Key, int] = {}
-
-    def compare(self, view: Fields, now_ms: int) -> None:
-        """Note what differs from the view before; in the first one nothing is a change."""
-        items = view_items(view)
-        if self._known is not None:
-            for key, value in items.items():
-                if key not in self._known or self._known[key] != value:
-                    self._since_ms[key] = now_ms
-        self._known = items
-
-    def keys(self, now_ms: int) -> set[Key]:
-        return {key for key, since in self._since_ms.items() if 0 <= now_ms - since < RECENT_MS}
 
 
 def view_items(view: Fields) -> dict[Key, object]:
