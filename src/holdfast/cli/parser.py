@@ -348,6 +348,7 @@ class WordReader:
     def _store(self, parameter: Parameter, word: str, position: int) -> None:
         name, into, kind = parameter.name, parameter.into, parameter.kind
         value: Json = word
+        is_number = word.isascii() and word.isdigit() and len(word) < 10
         if kind == "pair":
             self._store_pair(parameter, word, position)
             return
@@ -355,13 +356,12 @@ class WordReader:
             why = "is empty, so it names nothing; was a variable not set?"
             raise Usage(f"{name} (argument {position}) {why}", "holdfast status")
         if kind == "count":
-            if not (word.isascii() and word.isdigit() and len(word) < 10 and int(word)):
+            if not is_number or not int(word):
                 why = f"needs a whole number from 1, not {quote_word(word)}"
                 raise self._usage(f"{name} (argument {position}) {why}")
             value = int(word)
-        elif kind == "task":
-            number = json_or_text(word)
-            value = number if type(number) is int else word
+        elif kind == "task" and is_number and str(int(word)) == word:
+            value = int(word)
         if parameter.is_many:
             self.values.setdefault(into, []).append(value)
         elif self.values.setdefault(into, value) != value:

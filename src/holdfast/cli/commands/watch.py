@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
-    from typing import Any, Self, TextIO
+    from typing import Any, TextIO
 
     from holdfast.cli.parser import Arguments
     from holdfast.core.types import Event, Fields, Workflow
@@ -78,10 +78,14 @@ def watch(keeper: Keeper, args: Arguments) -> Answer:
         )
     # A workflow that does not exist is refused here, before the screen changes.
     frame = Frame(poller, lambda: time.time_ns() // 1_000_000, every_s)
-    with Terminal(sys.stdout) as terminal:
-        terminal.draw(frame.lines(*terminal.size()))
-        while terminal.wait(every_s):
+    terminal = Terminal(sys.stdout)
+    try:
+        with terminal:
             terminal.draw(frame.lines(*terminal.size()))
+            while terminal.wait(every_s):
+                terminal.draw(frame.lines(*terminal.size()))
+    except KeyboardInterrupt:
+        return Silence(code=128 + terminal.ended_by)
     return Silence()
 
 
@@ -384,8 +388,10 @@ class Terminal:
         """The text that is drawn; empty if the window may show something else."""
         self._is_to_stop = False
         self._is_ending = False
+        self.ended_by: int = signal.SIGINT
+        """The signal after which ``KeyboardInterrupt`` is raised."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> None:
         self._wake = os.pipe()
         for end in self._wake:
             os.set_blocking(end, False)
@@ -397,7 +403,6 @@ class Terminal:
         except BaseException:
             self.__exit__()
             raise
-        return self
 
     def __exit__(self, *_error: object) -> None:
         self._is_ending = True
@@ -427,7 +432,8 @@ class Terminal:
     def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
         if number in _ENDING and not self._is_ending:
             self._is_ending = True  # a second signal must not interrupt the leaving
-            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+            self.ended_by = number
+            raise KeyboardInterrupt
         self._is_to_stop = self._is_to_stop or number == signal.SIGTSTP
 
     def size(self) -> tuple[int, int]:
