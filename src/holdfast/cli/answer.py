@@ -12,7 +12,7 @@ import sys
 from holdfast import answers
 from holdfast.answers import clean, clean_json
 from holdfast.cli.parser import command
-from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, shorten, wrap
+from holdfast.cli.screen import Screen, count_cells, next_lines, shorten, wrap
 from holdfast.core import json_text
 from holdfast.core.selection import MAX_NAMED, listed
 
@@ -92,7 +92,7 @@ class Answer:
     def all_lines(self, screen: Screen) -> Iterator[str]:
         """Yield the lines, the notes, and the next command."""
         yield from self.lines(screen)
-        yield from note_lines(screen, self._notes)
+        yield from map(screen.note, self._notes)
         if self._state is not None:
             yield from next_lines(screen, self._state, aimed=self._aimed)
 

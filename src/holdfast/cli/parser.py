@@ -193,11 +193,6 @@ def load_all() -> dict[str, CommandSpec]:
     return {name: COMMANDS[name] for name in names}
 
 
-def find_members(group: str) -> list[str]:
-    """Return the full names of the commands that begin with these words."""
-    return [name for name in load_all() if name.startswith(f"{group} ")]
-
-
 def next_words(name: str) -> list[str]:
     """Return the words with which the name of a command can go on; it may have no word yet."""
     begin = f"{name} " if name else ""

@@ -97,6 +97,9 @@ class Screen:
         glyph, spelled, own_tone = _MARKS.get(status, _MARKS["in_progress"])
         return self.paint(glyph if self.fancy else spelled, tone or own_tone)
 
+    def note(self, text: str) -> str:
+        return self.paint(f"  note: {clean(text)}", "warn")
+
     def highlight(self, line: str) -> str:
         """Return a painted line with all in it that is dim or has no colour in a warning's."""
         if not self.colour:
@@ -119,11 +122,6 @@ class Screen:
             return line
         spelled = line if self.fancy else line.replace("…", "~")
         return spelled.encode(self.encoding, "backslashreplace").decode(self.encoding)
-
-
-def note_lines(screen: Screen, notes: list[str]) -> Iterator[str]:
-    for note in notes:
-        yield screen.paint(f"  note: {clean(note)}", "warn")
 
 
 def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:

@@ -14,7 +14,6 @@ from holdfast.cli.parser import (
     Usage,
     WordReader,
     command,
-    find_members,
     load_all,
     next_words,
 )
@@ -69,7 +68,7 @@ def help_text(topic: list[str]) -> str:
         return command_help(name)
     if name in GROUPS:
         return "\n".join([f"holdfast {name}: {GROUPS[name]}", *_below(name)])
-    inner = topic[0] if find_members(topic[0]) else ""
+    inner = topic[0] if next_words(topic[0]) else ""
     raise unknown_command(["help", *topic], 3 if inner else 2, inner)
 
 
@@ -101,10 +100,10 @@ def command_help(name: str) -> str:
 
 def _below(name: str) -> list[str]:
     """Return the usage of the commands whose names begin with this one."""
-    commands = load_all()
     lines = []
-    for full in find_members(name):
-        lines += ["", *usage(full, "  "), f"      {commands[full].about}"]
+    for full, spec in load_all().items():
+        if full.startswith(f"{name} "):
+            lines += ["", *usage(full, "  "), f"      {spec.about}"]
     return lines
 
 
@@ -216,7 +215,7 @@ def too_many(reader: WordReader, arguments: list[Parameter]) -> Usage:
     words, positionals = reader.words, reader.positionals
     name = " ".join(reader.path)
     position, word = positionals[len(arguments)]
-    if not arguments and find_members(name):
+    if not arguments and next_words(name):
         return unknown_command(words, position, name)
     names = " ".join(argument.name for argument in arguments) or "no arguments"
     too_much = f"{quote_word(word)} (argument {position}) is too many"

@@ -10,7 +10,7 @@ from holdfast import answers
 from holdfast.answers import clean
 from holdfast.cli.answer import FAILED, Answer, ChangeKind, answer_change
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
-from holdfast.cli.screen import Screen, counted, next_lines, note_lines
+from holdfast.cli.screen import Screen, counted, next_lines
 from holdfast.core.refusal import shell_word
 from holdfast.loops.loops import Loops
 
@@ -125,7 +125,7 @@ def _turn_lines(screen: Screen, turn: Fields, notes: list[str]) -> Iterator[str]
             yield f"  guardrail: {clean(text)}"
         if "choices" in turn:
             yield f"  choices: {clean(turn['choices'])}"
-    yield from note_lines(screen, notes)
+    yield from map(screen.note, notes)
     yield f"  next: {clean(turn['command'])}"
     for alternative in turn.get("or", ()):
         yield f"    or: {clean(alternative)}"
@@ -214,7 +214,7 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
         yield screen.row("blocked", done)
         for line in why.split("\n"):
             yield f"  {clean(line)}"
-        yield from note_lines(screen, receipt.notes)
+        yield from map(screen.note, receipt.notes)
         yield f"  next: {clean(following)}"
 
     return Answer(
@@ -388,7 +388,7 @@ def _run_lines(screen: Screen, result: Fields) -> Iterator[str]:
     yield screen.row(mark, f"{result['loop']}: {counted(result['turns'], 'turns')}; done: {done}")
     for name, why in result["stuck"].items():
         yield "  " + screen.row("blocked", f"{name} {why}")
-    yield from note_lines(screen, result["notes"])
+    yield from map(screen.note, result["notes"])
     yield f"  next: {clean(result['next'])}"
 
 

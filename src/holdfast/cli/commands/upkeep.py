@@ -173,7 +173,7 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
             mark = "completed" if request.approved else "pending"
             yield screen.row(mark, f"{request.gate}: {request.command}", status, request.source)
         if requests:
-            yield screen.paint(f"  note: {NOT_COVERED}", "warn")
+            yield screen.note(NOT_COVERED)
         else:
             yield "This repository wants no command run."
 

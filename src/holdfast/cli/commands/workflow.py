@@ -13,7 +13,6 @@ from holdfast.cli.screen import (
     format_pairs,
     list_lines,
     next_lines,
-    note_lines,
     table_lines,
 )
 from holdfast.core.next_step import current_task, inner_phase
@@ -395,10 +394,10 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
         if screen.width is None:
             # Whoever reads it from a pipe gets the briefing itself.
             yield from [clean(line) for line in briefing.split("\n")]
-            yield from note_lines(screen, receipt.notes)
+            yield from map(screen.note, receipt.notes)
             return
         yield from resume_panel(screen, receipt.state, branch)
-        yield from note_lines(screen, receipt.notes)
+        yield from map(screen.note, receipt.notes)
         yield from next_lines(screen, receipt.state, aimed=aimed)
 
     return Answer(lambda: {"briefing": briefing, **answers.change(receipt)}, lines)
