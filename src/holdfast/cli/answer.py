@@ -8,6 +8,7 @@ is now, and the next step.
 from __future__ import annotations
 
 import sys
+from itertools import chain
 
 from holdfast import answers
 from holdfast.answers import clean, clean_json
@@ -223,30 +224,23 @@ def print_answer(answer: Answer, *, as_json: bool) -> int:
         pieces = answer.json_pieces(ascii_only=not is_utf)
     else:
         pieces = (f"{line}\n" for line in answer.text_lines(out))
-    for piece in pieces:
+    for piece in chain(pieces, [""]):
+        is_last = not piece
         try:
             out.write(piece)
-            if answer.is_live:
+            if answer.is_live or is_last:
                 out.flush()
         except OSError as error:
-            return _report_unwritten(error, answer.code)
-    try:
-        out.flush()
-    except OSError as error:
-        return _report_unwritten(error, answer.code)
+            # Otherwise the rest would be written once more at the end.
+            sys.stdout = sys.stderr
+            if isinstance(error, BrokenPipeError):
+                return answer.code
+            try:
+                print(f"holdfast: the answer could not be written: {error}", file=sys.stderr)
+            except OSError:
+                pass
+            return answer.code or _UNWRITTEN
     return answer.code
-
-
-def _report_unwritten(error: OSError, code: int) -> int:
-    # Otherwise the rest would be written once more at the end.
-    sys.stdout = sys.stderr
-    if isinstance(error, BrokenPipeError):
-        return code
-    try:
-        print(f"holdfast: the answer could not be written: {error}", file=sys.stderr)
-    except OSError:
-        pass
-    return code or _UNWRITTEN
 
 
 def _error_lines(screen: Screen, error: Fields) -> Iterator[str]:
