@@ -33,7 +33,7 @@ OTHERS = {
     "unwell": 1,
     "undelivered": 3,
 }
-"""Codes that are given in another way."""
+"""Codes that are given in another way, or with another exit code."""
 
 
 def calls():
@@ -43,12 +43,12 @@ def calls():
 
 def used():
     """Every code in the source, with its exit code."""
-    found = dict(OTHERS)
+    found = {}
     for call in calls():
         name = name_of(call.func)
         if name in EXITS and call.args:
             found.update(dict.fromkeys(texts(call.args[0]), EXITS[name]))
-    return found
+    return found | OTHERS
 
 
 def details():

@@ -6,6 +6,7 @@ import shlex
 import pytest
 
 from handbook.reference import markdown
+from holdfast.cli.answer import ChangeCommand
 from holdfast.cli.commands import help as cli_help
 from holdfast.cli.parser import COMMON, GROUPS, Usage, load_all, parse
 from support.paths import ROOT
@@ -25,6 +26,16 @@ def test_every_command_has_its_function(name):
     takes = ["keeper", "args"] if spec.takes_keeper else ["args"]
     parameters = inspect.signature(spec.run).parameters
     assert [parameter.strip("_") for parameter in parameters] == takes
+
+
+CHANGES = [name for name, spec in COMMANDS.items() if isinstance(spec.run, ChangeCommand)]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_gives_its_method_what_that_takes(name):
+    change = COMMANDS[name].run
+    values = [parameter.into for parameter in COMMANDS[name].parameters]
+    inspect.signature(change.method).bind(None, **dict.fromkeys([*values, *change.kind.target]))
 
 
 @each_command

@@ -8,11 +8,13 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from holdfast.answers import json as answers_json
+from holdfast import answers as answers_json
 from holdfast.cli.main import main
+from holdfast.cli.parser import load_all
 from holdfast.core import json_text
 from holdfast.core.workflow.state import blank
 from holdfast.errors import Fault, Refused
+from holdfast.keeper import Keeper as RealKeeper
 
 RECIPE = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}, {"name": "build"}]}
 EVENTS = [
@@ -82,11 +84,19 @@ def interrupted_after(events):
     raise KeyboardInterrupt
 
 
+def by_name(name):
+    return lambda keeper, **values: getattr(keeper, name)(**values)
+
+
 @pytest.fixture
 def fake_keeper(monkeypatch):
     fake = type("FakeKeeper", (Keeper,), {"calls": []})
     module = ModuleType("holdfast.keeper")
     module.Keeper = fake
+    for command in load_all().values():
+        method = getattr(command.run, "method", None)
+        if method is not None and getattr(RealKeeper, method.__name__, None) is method:
+            monkeypatch.setattr(command.run, "method", by_name(method.__name__))
     monkeypatch.setitem(sys.modules, "holdfast.keeper", module)
     for name in ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID"):
         monkeypatch.delenv(name, raising=False)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.cli.commands.help import nearest
 from holdfast.cli.parser import GROUPS, Usage, json_or_text, load_all, parse
-from holdfast.cli.suggestions import nearest
 
 COMMANDS = load_all()
 
@@ -27,6 +27,10 @@ def test_every_value_of_start_arrives():
             *("--session", "s1", "--id", "retry-1", "--json"),
         ]
     )
+    own, target, is_aimed = args.pop("own"), args.pop("target"), args.pop("is_aimed")
+    assert (target, is_aimed) == ({"workflow": None, "id": "retry-1"}, True)
+    assert {name: args[name] for name in own} == own
+    assert set(args) - set(own) == {"command", "session", "id", "workflow", "json", "help"}
     assert args == {
         "command": "start",
         "recipe": "dev",

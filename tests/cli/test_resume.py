@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.cli.commands.resume import resume, resume_panel
+from holdfast.cli.commands.workflow import resume, resume_panel
+from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen
 from holdfast.core.workflow.state import blank
 from holdfast.workspace.recipes import load
@@ -78,7 +79,7 @@ def test_a_long_line_is_wrapped_between_words():
         needs_explicit_id=lambda _state: False,
         workspace=SimpleNamespace(branch=lambda: "feat/login"),
     )
-    answer = resume(keeper, {"workflow": None, "id": None, "session": None})
+    answer = resume(keeper, parse(["resume"]))
     lines = list(answer.text_lines(out))
     words = " ".join(line.replace("\x1b[2m", " ") for line in lines).split()
     assert max(len(line) for line in lines if "\x1b" not in line) <= 80

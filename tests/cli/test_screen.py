@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import json as answers_json
-from holdfast.answers.text import clean, clean_json
+from holdfast import answers as answers_json
+from holdfast.answers import clean, clean_json
 from holdfast.cli import answer as cli_answer
 from holdfast.cli import screen
-from holdfast.cli.answer import Answer, Failure, answer_change, make_page
-from holdfast.cli.commands import overview, resume, upkeep, watch, workflow
+from holdfast.cli.answer import Answer, Failure, answer_change
+from holdfast.cli.commands import overview, upkeep, watch, workflow
 from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen, count_cells, pad, shorten
 from holdfast.core import json_text
@@ -112,13 +112,13 @@ def answers(word="word"):
         "change": answer_change(ARGS, receipt_of(workflow_of(word), word), word),
         "started": workflow.start(keeper, ARGS),
         "workflow": workflow.show(keeper, ARGS),
-        "briefing": resume.resume(keeper, ARGS),
+        "briefing": workflow.resume(keeper, ARGS),
         "workflows": workflow.status(keeper, ARGS),
-        "events": watch.log(keeper, ARGS),
-        "stream": watch.log(keeper, {**ARGS, "follow": True}),
+        "events": upkeep.log(keeper, ARGS),
+        "stream": upkeep.log(keeper, {**ARGS, "follow": True}),
         "report": upkeep.verify(keeper, ARGS),
         "failure": Failure(error, 1),
-        "here": make_page(fields, lambda screen: overview._lines(screen, fields), [word]),
+        "here": Answer(fields, lambda screen: overview._lines(screen, fields), [word]),
         "watch": Answer(
             lambda: answers_json.watched(view),
             lambda screen: watch.frame_lines(screen, view, None, set()),
@@ -203,7 +203,7 @@ def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (cli_answer, overview, resume, screen, upkeep, watch, workflow):
+    for module in (cli_answer, overview, screen, upkeep, watch, workflow):
         monkeypatch.setattr(module, "clean", str)
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []
@@ -264,9 +264,9 @@ def test_events_take_one_line_each():
         "type": "task_added",
         "data": {"text": "a" * 99},
     }
-    whole = watch._event_line(Screen(now=NOW), event)
+    whole = upkeep._event_line(Screen(now=NOW), event)
     assert whole == "    7  2026-01-02 03:04:05Z  dev-1  task_added          text=" + "a" * 99
-    assert count_cells(watch._event_line(Screen(width=80, now=NOW), event)) <= 80
+    assert count_cells(upkeep._event_line(Screen(width=80, now=NOW), event)) <= 80
 
 
 def events(*pairs):
@@ -280,7 +280,7 @@ def test_the_log_for_people_says_what_happened_and_no_more():
     recipe = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}]}
     opened = {"recipe": recipe, "subject": "x", "title": "x", "ttl": "7d", "record": "r.json"}
     lines = list(
-        watch._log_lines(
+        upkeep._log_lines(
             Screen(now=NOW),
             events(
                 ("dev-1", "workflow_started", {**opened, "branch": None, "session": None}),

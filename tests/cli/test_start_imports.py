@@ -50,7 +50,6 @@ PACKAGES = {
         "workspace",
     ),
     "holdfast.adopt": ("findings", "record"),
-    "holdfast.answers": ("json", "text"),
     "holdfast.cli": ("answer", "commands", "main", "parser", "screen"),
     "holdfast.cli.commands": ("progress",),
     "holdfast.core": (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers.text import clean
+from holdfast.answers import clean
 from holdfast.cli.screen import Screen, count_cells, count_painted_cells, wrap
 from support.streams import make_file, make_terminal
 

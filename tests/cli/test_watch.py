@@ -1,18 +1,12 @@
 """The picture of ``watch`` is a function: of what there is, of the window, of the time."""
 
 import os
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.commands.watch import (
-    RECENT_MS,
-    Frame,
-    Poller,
-    RecentChanges,
-    frame_lines,
-    view_items,
-)
+from holdfast.cli.commands.watch import RECENT_MS, Frame, Poller, frame_lines, view_items
 from holdfast.cli.screen import Screen, count_cells, count_painted_cells
 from holdfast.core.workflow.state import blank
 from support.workshop import LEDGER, NOON
@@ -186,29 +180,38 @@ def test_more_workflows_than_are_opened_are_counted_too(dev_shop, monkeypatch):
     assert one["layers"][0]["target"] == "1/1 records"
 
 
+def pointed_at(frame):
+    return [line for line in frame.lines(60, 20) if line.startswith("•")]
+
+
+def frame_of(views, times):
+    """A frame that shows one view after the other; its clock shows the last of the times."""
+    poller = SimpleNamespace(poll=views.pop, is_stale=lambda: bool(views))
+    views.reverse()
+    return Frame(poller, lambda: times[-1], 1)
+
+
 def test_what_changed_is_pointed_at_for_a_while():
-    changes = RecentChanges()
-    changes.compare(a_view(), NOON)
-    assert changes.keys(NOON) == set()
     later = a_view()
     later["states"]["dev-1"]["tasks"][1]["status"] = "completed"
     later["states"]["dev-1"]["gates"]["lint"] = {"status": "completed", "passed": True}
-    changes.compare(later, NOON + 1_000)
-    changed = {("dev-1", "task", "2"), ("dev-1", "gates")}
-    assert changes.keys(NOON + 1_000) == changed
-    screen = Screen(width=60, now=NOW)
-    pointed = [line for line in frame_lines(screen, later, 20, changed) if line.startswith("•")]
-    assert pointed == ["•    ✓ 2  task 2", "•  gates  ✓ lint"]
-    assert changes.keys(NOON + 1_000 + RECENT_MS - 1) == changed
-    assert changes.keys(NOON + 1_000 + RECENT_MS) == set()
-    assert changes.keys(NOON) == set(), "a clock that went back points at nothing"
+    times = [NOON]
+    frame = frame_of([a_view(), a_view(), later], times)
+    assert pointed_at(frame) == [], "nothing is a change in the first view, or in the same one"
+    times.append(NOON + 1_000)
+    changed = ["•    ✓ 2  task 2", "•  gates  ✓ lint"]
+    assert pointed_at(frame) == changed
+    times.append(NOON + 1_000 + RECENT_MS - 1)
+    assert pointed_at(frame) == changed
+    times.append(NOON + 1_000 + RECENT_MS)
+    assert pointed_at(frame) == []
+    times.append(NOON)
+    assert pointed_at(frame) == [], "a clock that went back points at nothing"
 
 
 def test_the_same_view_is_no_news():
-    changes = RecentChanges()
-    changes.compare(a_view(), NOON)
-    changes.compare(a_view(seq=9), NOON)
-    assert changes.keys(NOON) == set()
+    frame = frame_of([a_view(), a_view(seq=9)], [NOON])
+    assert pointed_at(frame) == []
 
 
 class Counting:

@@ -307,7 +307,7 @@ MUTATIONS = [
     ),
     *STRANGERS,
     Mutation(
-        14, "print raw", "holdfast.answers.text:_is_harmless", answer(True),
+        14, "print raw", "holdfast.answers:_is_harmless", answer(True),
         "tests/promises/test_p14_hostile_text.py"
         "::test_no_command_prints_what_could_steer_a_terminal[colour]",
     ),

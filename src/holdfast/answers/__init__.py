@@ -1,1 +1,243 @@
-"""The answers of the surfaces: as one JSON object, and what a failure says."""
+"""What the surfaces answer (docs/json.md): the fields of every answer, of a failure, and safe text.
+
+The fields are for ``--json`` and for MCP. A function returns those of one kind of answer without
+``ok``, which the surface puts first.
+
+State is written by models and by strangers' repositories. An escape sequence in it could rewrite
+the screen, a bidirectional override could show a command as another one. So nothing that came from
+storage is printed without ``clean`` or ``clean_json``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.core.refusal import shell_word
+from holdfast.core.workflow.state import unread
+from holdfast.errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.types import Fields, Workflow
+    from holdfast.keeper import Receipt
+    from holdfast.keeper.audit import Report
+
+_WORKFLOW_FIRST = (
+    "id", "recipe", "format", "subject", "title", "status", "phase", "step", "cycle", "phases",
+    "tasks", "gates", "violations", "required_reading", "unread", "read", "reminders", "context",
+    "branch", "worktree", "record", "session", "ttl", "created_at", "updated_at",
+)  # fmt: skip
+"""The order in which people look for the fields; the others follow as they are."""
+_ROW = (
+    "id", "seq", "recipe", "format", "subject", "title", "status", "phase", "phase_status",
+    "phase_index", "phase_total", "tasks_done", "tasks_total", "branch", "floating", "worktree",
+    "record", "session", "ttl", "created_at", "updated_at",
+)  # fmt: skip
+"""Columns of a workflow's row that a listing shows; the others are for the ledger."""
+_WATCHED = ("unopened", "seq", "mine", "initiative", "layers", "events", "damage")
+_OF_ONE_WORKFLOW = (
+    *("abandon", "advance", "complete", "files", "gate", "log", "loop", "phase", "read", "remind"),
+    *("resume", "set", "show", "step", "task", "tests", "violation"),
+)
+"""First words of the commands that work on one workflow."""
+_TAKE_AN_ID = ("show", "resume", "log")
+"""Those of them that take the workflow's id as their first argument."""
+_SPACES_AND_JOINERS = "\u00a0\u2009\u200c\u200d\u202f\u3000"
+"""Not printable to Python, but harmless, and needed by emoji and by several scripts."""
+_NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def with_notes(fields: Fields, notes: list[str]) -> Fields:
+    """Return the fields of an answer, with its notes last if there are any."""
+    return {**fields, "notes": list(notes)} if notes else fields
+
+
+def workflow_view(state: Workflow, record: str | None) -> Fields:
+    """Return a workflow as every answer shows it; ``record`` is the path of its record now."""
+    recipe = state["recipe"]
+    fields: Fields = {
+        **state,
+        "recipe": recipe["name"],
+        "format": recipe["format"],
+        "unread": unread(state),
+        "record": record,
+    }
+    return {**{name: fields[name] for name in _WORKFLOW_FIRST}, **fields}
+
+
+def row_view(row: Fields) -> Fields:
+    """Return a workflow's row as listings show it."""
+    return {name: row[name] for name in _ROW}
+
+
+def workflow(receipt: Receipt) -> Fields:
+    return with_notes({"workflow": workflow_view(receipt.state, receipt.record)}, receipt.notes)
+
+
+def workflows(rows: list[Fields], notes: list[str]) -> Fields:
+    return with_notes({"workflows": [row_view(row) for row in rows]}, notes)
+
+
+def change(receipt: Receipt) -> Fields:
+    """Return the fields of every command that changes a workflow."""
+    view = workflow_view(receipt.state, receipt.record)
+    return with_notes({"workflow": view, "seqs": list(receipt.seqs)}, receipt.notes)
+
+
+def run(receipt: Receipt, what: str, result: Fields, *, passed: bool) -> Fields:
+    """Return the fields of a command that ran a gate's command or the tests."""
+    fields = {"gate" if "name" in result else "tests": result, **change(receipt)}
+    return fields if passed else {**fields, "error": failed_run(what, result)}
+
+
+def failed_run(what: str, result: Fields) -> Fields:
+    """Return the ``error`` of a run that was recorded and is no success."""
+    how = f"exit code {result['exit_code']}"
+    if result.get("cancelled"):
+        how = "it was cancelled"
+    elif result.get("timed_out"):
+        how = "it was ended at its time limit"
+    elif result.get("signal"):
+        how = f"it died of signal {result['signal']}"
+    failing = result.get("failing_tests") or []
+    listed = f": {', '.join(failing[:5])}" if failing else ""
+    hint = "mend it, then run the same command again"
+    return _error("failed", f"{what} failed ({how}){listed}", hint)
+
+
+def loop_run(result: Fields) -> Fields:
+    result = dict(result)
+    fields = with_notes({"run": result}, result.pop("notes"))
+    if not result["finished"]:
+        stuck = "; ".join(f"{name} {why}" for name, why in result["stuck"].items())
+        message = f"loop run: {result['loop']} is not finished" + (f": {stuck}" if stuck else "")
+        fields["error"] = _error("failed", message, result["next"])
+    return fields
+
+
+def failed_verification(receipt: Receipt, unit: str, why: str, following: str) -> Fields:
+    message = f"loop verify: {unit} did not pass: {why[:200]}"
+    return {**change(receipt), "error": _error("failed", message, following)}
+
+
+def checks(rows: list[Fields]) -> Fields:
+    fields: Fields = {"checks": rows}
+    bad = [check for check in rows if check["status"] == "bad"]
+    if bad:
+        message = "; ".join(f"{check['what']}: {check['found']}" for check in bad)
+        fields["error"] = _error("unwell", message, bad[0]["hint"])
+    return fields
+
+
+def layers(rows: list[Fields], notes: list[str]) -> Fields:
+    fields = with_notes({"layers": rows}, notes)
+    failed = [row for row in rows if "error" in row]
+    if failed:
+        fields["error"] = {**failed[0]["error"], "code": "undelivered"}
+    return fields
+
+
+def report(result: Report, following: str) -> Fields:
+    """Return the fields of ``verify`` and ``repair``; ``following`` is the command after damage."""
+    fields: Fields = {"lines": result.lines, "counts": result.counts}
+    if not result.ok:
+        errors = [line for line in result.lines if line["level"] == "error"]
+        message = "; ".join([f"{line['what']}: {line['message']}" for line in errors[:3]])
+        fields["error"] = _error("damaged", message, following)
+    return fields
+
+
+def watched(view: Fields) -> Fields:
+    """Return what ``watch`` shows at one moment."""
+    states = view["states"].values()
+    return {
+        "workflows": [workflow_view(state, state["record"]) for state in states],
+        **{name: view[name] for name in _WATCHED},
+    }
+
+
+def failure_fields(error: Exception, workflow: str | None = None) -> Fields:
+    """Return the ``error`` object of an answer.
+
+    ``workflow`` is the one that the caller named: commands in the hint name it too, because
+    without it they might go to another one. The traceback of an error that is a bug goes to
+    standard error.
+    """
+    if isinstance(error, HoldfastError):
+        fields = _error(error.code, error.message, _aim_hint(error.hint, workflow))
+        return {**fields, "details": error.details} if error.details else fields
+    if isinstance(error, FileNotFoundError):
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            return _error("storage", "the current folder is gone", "cd to one that exists")
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"the system refused: {error.strerror or error}{where}"
+        return _error("storage", message, "see to that, then run the same command again")
+    from traceback import format_exc
+
+    if sys.stderr is not None:
+        for line in format_exc().splitlines():
+            print(clean(line), file=sys.stderr)
+    message = f"an error in Holdfast itself: {type(error).__name__}: {error}"
+    return _error("internal", message, "holdfast verify  (then report the lines above)")
+
+
+def _error(code: str, message: str, hint: str) -> Fields:
+    return {"code": code, "message": message, "hint": hint}
+
+
+def _aim_hint(hint: str, workflow: str | None) -> str:
+    """Return the hint with the workflow in its commands that work on one and do not name it."""
+    if workflow is None or "-w " in hint:
+        return hint
+    parts = hint.split("holdfast ")
+    for number, command in enumerate(parts[1:], 1):
+        name, _, more = command.partition(" ")
+        if name in _OF_ONE_WORKFLOW and not (more and name in _TAKE_AN_ID):
+            parts[number] = f"-w {shell_word(workflow)} {command}"
+    return "holdfast ".join(parts)
+
+
+def clean(text: object) -> str:
+    """Return the text on one line, with everything that could steer a terminal escaped."""
+    line = str(text)
+    if line.isprintable():
+        return line
+    return "".join([char if _is_harmless(char) else _escape(char) for char in line])
+
+
+def clean_json(text: str, *, ascii_only: bool = False) -> str:
+    """Return the same JSON value, with what could steer a terminal escaped as JSON does it.
+
+    JSON itself escapes only what lies below a space; outside of strings all is ASCII.
+    """
+    if text.isascii() if ascii_only else text.isprintable():
+        return text
+    return "".join(
+        [
+            char if char < "\x7f" or (not ascii_only and _is_harmless(char)) else _json_escape(char)
+            for char in text
+        ]
+    )
+
+
+def _is_harmless(char: str) -> bool:
+    return char.isprintable() or char in _SPACES_AND_JOINERS
+
+
+def _escape(char: str) -> str:
+    number = ord(char)
+    if number < 0x100:
+        return _NAMED_ESCAPES.get(char) or f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _json_escape(char: str) -> str:
+    number = ord(char)
+    if number < 0x10000:
+        return f"\\u{number:04x}"
+    number -= 0x10000
+    return f"\\u{0xD800 + (number >> 10):04x}\\u{0xDC00 + (number & 0x3FF):04x}"

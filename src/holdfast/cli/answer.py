@@ -1,18 +1,21 @@
 """Make the answer of a command, and print it: one JSON object, or lines for people.
 
-A command returns an ``Answer``. Most commands change a workflow: ``on_workflow`` declares them, and
-``answer_change`` says what they did, where the workflow is now, and the next step.
+A command returns an ``Answer``. Most commands make one change by one method: ``on_workflow``
+declares those that change a workflow, and ``answer_change`` says what they did, where the workflow
+is now, and the next step.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import chain
 
-from holdfast.answers import json
-from holdfast.answers.text import clean, clean_json
-from holdfast.cli.parser import declare, own_values
-from holdfast.cli.screen import Screen, count_cells, next_lines, note_lines, progress, shorten, wrap
+from holdfast import answers
+from holdfast.answers import clean, clean_json
+from holdfast.cli.parser import command
+from holdfast.cli.screen import Screen, count_cells, next_lines, shorten, wrap
 from holdfast.core import json_text
+from holdfast.core.selection import MAX_NAMED, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +26,11 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Workflow
     from holdfast.keeper import Keeper, Receipt
 
-    Changed = tuple[Receipt, str]
-    """The receipt of a change, and what was done."""
-    Change = Callable[[Any, Fields], Changed]
+    Method = Callable[..., Receipt]
+    """It takes the subject of the change, and the values by name."""
+    Done = str | Callable[[Receipt, Fields], str]
+    """What was done: a text in which ``{name}`` is a value and ``{state[id]}`` a part of the new
+    state, or the function that returns it."""
 
 FAILED = 4
 """The exit code of a gate, a test or a verification that ran and failed."""
@@ -34,7 +39,7 @@ _MAX_COLUMNS = 200
 
 
 class Answer:
-    """The fields for ``--json`` and the lines for people, made only when they are printed."""
+    """The fields for ``--json`` and the lines for people."""
 
     is_live = False
     """True if each line is flushed, because the next one may come much later."""
@@ -45,24 +50,31 @@ class Answer:
 
     def __init__(
         self,
-        fields: Callable[[], Fields],
+        fields: Fields | Callable[[], Fields],
         lines: Callable[[Screen], Iterable[str]],
-        *,
         notes: list[str] | None = None,
+        *,
         state: Workflow | None = None,
         aimed: bool = False,
         code: int = 0,
         is_wrapped: bool = True,
     ) -> None:
-        self.fields = fields
+        self._fields = fields
+        """A function makes them only when they are printed, with the notes in their place."""
         self.lines = lines
         self._notes = notes or []
-        """Lines behind the others, for people; the fields have the notes already."""
+        """Lines behind the others."""
         self._state = state
         """The workflow whose next command people read last; ``aimed``: the command names it."""
         self._aimed = aimed
         self.code = code
         self.is_wrapped = is_wrapped
+
+    def fields(self) -> Fields:
+        """Return the fields of the JSON answer, without ``ok``."""
+        if isinstance(self._fields, dict):
+            return answers.with_notes(self._fields, self._notes)
+        return self._fields()
 
     def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
         """Yield the pieces of the JSON answer, line ends included."""
@@ -81,7 +93,7 @@ class Answer:
     def all_lines(self, screen: Screen) -> Iterator[str]:
         """Yield the lines, the notes, and the next command."""
         yield from self.lines(screen)
-        yield from note_lines(screen, self._notes)
+        yield from map(screen.note, self._notes)
         if self._state is not None:
             yield from next_lines(screen, self._state, aimed=self._aimed)
 
@@ -90,7 +102,7 @@ class Silence(Answer):
     """The answer of a command that printed by itself whatever it had to say."""
 
     def __init__(self, fields: Fields | None = None, *, code: int = 0) -> None:
-        super().__init__(lambda: fields or {}, lambda _screen: (), code=code)
+        super().__init__(fields or {}, lambda _screen: (), code=code)
 
 
 class Failure(Answer):
@@ -99,8 +111,7 @@ class Failure(Answer):
     is_failure = True
 
     def __init__(self, error: Fields, code: int) -> None:
-        super().__init__(lambda: {"error": error}, lambda screen: _error_lines(screen, error))
-        self.code = code
+        super().__init__({"error": error}, lambda screen: _error_lines(screen, error), code=code)
 
 
 class StreamAnswer(Answer):
@@ -110,7 +121,7 @@ class StreamAnswer(Answer):
 
     def __init__(self, values: Iterable[Json], line: Callable[[Screen, Json], str]) -> None:
         self._values = values
-        super().__init__(dict, lambda screen: (line(screen, value) for value in values))
+        super().__init__({}, lambda screen: (line(screen, value) for value in values))
 
     def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
         for value in self._values:
@@ -122,74 +133,84 @@ def encode(value: Json, *, ascii_only: bool) -> str:
     return clean_json(json_text.dumps(value), ascii_only=ascii_only)
 
 
-def make_page(
-    fields: Fields, lines: Callable[[Screen], Iterable[str]], notes: list[str], *, code: int = 0
-) -> Answer:
-    """Answer with these fields or these lines, and the notes behind them."""
-    return Answer(lambda: json.with_notes(fields, notes), lines, notes=notes, code=code)
-
-
 def make_done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
     """Answer a command that did one thing outside of any workflow; ``done`` says what."""
-    return make_page(fields, lambda screen: [screen.row("completed", done)], notes)
-
-
-def target_args(args: Arguments) -> Fields:
-    """Return which workflow is meant, and the request's own id, as the keeper takes them."""
-    return {"workflow": args["workflow"], "id": args["id"]}
-
-
-def names_workflow(args: Arguments) -> bool:
-    """Return whether the next command has to name its workflow, because this one said whose."""
-    return args["workflow"] is not None or args["session"] is not None
+    return Answer(fields, lambda screen: [screen.row("completed", done)], notes)
 
 
 def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool = False) -> Answer:
     """Answer a command that changed a workflow: what it did, and where the workflow is now."""
     return Answer(
-        lambda: json.change(receipt),
+        lambda: answers.change(receipt),
         lambda screen: [_changed_line(screen, receipt.state, done)],
         notes=receipt.notes,
         state=receipt.state,
-        aimed=aimed or names_workflow(args),
+        aimed=aimed or args["is_aimed"],
     )
 
 
 def _changed_line(screen: Screen, state: Workflow, done: str) -> str:
-    position = clean(screen.dot.join(progress(state)))
+    """Return ``✓ task 3 done  phase 2/5 build · tasks 3/7``, within the terminal's width."""
+    facts, names = [], [phase["name"] for phase in state["phases"]]
+    if state["phase"] in names:
+        facts.append(f"phase {names.index(state['phase']) + 1}/{len(names)} {state['phase']}")
+    if state["tasks"]:
+        completed = [task for task in state["tasks"] if task["status"] == "completed"]
+        facts.append(f"tasks {len(completed)}/{len(state['tasks'])}")
+    position = clean(screen.dot.join(facts))
     done = shorten(clean(done), screen.width or _MAX_COLUMNS)
     if screen.width and count_cells(done) + count_cells(position) + 4 > screen.width:
         done = shorten(done, max(screen.width - count_cells(position) - 4, screen.width // 2))
     return f"{screen.mark('completed')} {done}  {screen.paint(position, 'dim')}".rstrip()
 
 
-def make_declarer(
-    open_subject: Callable[[Keeper], Any],
-    target: Callable[[Arguments], Fields],
-    answer: Callable[[Arguments, Receipt, str], Answer],
-) -> Callable[..., Callable[[Change], Change]]:
-    """Return a decorator, as ``command`` is one, for functions that make one change.
+class ChangeCommand:
+    """A command that calls one method, and answers with what that changed."""
 
-    Such a function gets the subject of the change, opened from the keeper, and the values of its
-    parameters and of the target, as the subject's method takes them.
+    def __init__(self, kind: ChangeKind, method: Method, done: Done) -> None:
+        self.kind = kind
+        self.method = method
+        self._done = done
+
+    def __call__(self, keeper: Keeper, args: Arguments) -> Answer:
+        kind, values = self.kind, dict(args["own"])
+        for name, option in kind.target.items():
+            values[name] = args[option]
+        receipt = self.method(kind.open_subject(keeper) if kind.open_subject else keeper, **values)
+        if isinstance(self._done, str):
+            done = self._done.format(**values, state=receipt.state)
+        else:
+            done = self._done(receipt, values)
+        return kind.answer(args, receipt, done)
+
+
+class ChangeKind:
+    """What some commands change: how it is opened from a keeper, is named, and is answered about.
+
+    Called like ``command``, with a title, parameters and examples, it returns what declares such a
+    command: ``on_workflow("step: start a step", …)(Keeper.start_step, "step {name} started")``.
     """
 
-    def declare_change(title: str, *items: Parameter | str) -> Callable[[Change], Change]:
-        def declare_function(function: Change) -> Change:
-            def run(keeper: Keeper, args: Arguments) -> Answer:
-                values = {**own_values(args), **target(args)}
-                receipt, done = function(open_subject(keeper), values)
-                return answer(args, receipt, done)
+    def __init__(
+        self,
+        target: dict[str, str],
+        answer: Callable[[Arguments, Receipt, str], Answer],
+        open_subject: Callable[[Keeper], Any] | None = None,
+    ) -> None:
+        self.target = target
+        """The parameters of every method that are options of every command."""
+        self.answer = answer
+        self.open_subject = open_subject
+        """Return the object whose methods are called; without this it is the keeper."""
 
-            declare(title, items, run)
-            return function
+    def __call__(self, title: str, *items: Parameter | str) -> Callable[[Method, Done], None]:
+        def declare(method: Method, done: Done) -> None:
+            command(title, *items)(ChangeCommand(self, method, done))
 
-        return declare_function
-
-    return declare_change
+        return declare
 
 
-on_workflow = make_declarer(lambda keeper: keeper, target_args, answer_change)
+on_workflow = ChangeKind({"workflow": "workflow", "id": "id"}, answer_change)
 """Declare a command that changes a workflow."""
 
 
@@ -203,35 +224,26 @@ def print_answer(answer: Answer, *, as_json: bool) -> int:
         pieces = answer.json_pieces(ascii_only=not is_utf)
     else:
         pieces = (f"{line}\n" for line in answer.text_lines(out))
-    for piece in pieces:
+    for piece in chain(pieces, [""]):
+        is_last = not piece
         try:
             out.write(piece)
-            if answer.is_live:
+            if answer.is_live or is_last:
                 out.flush()
         except OSError as error:
-            return _report_unwritten(error, answer.code)
-    try:
-        out.flush()
-    except OSError as error:
-        return _report_unwritten(error, answer.code)
+            # Otherwise the rest would be written once more at the end.
+            sys.stdout = sys.stderr
+            if isinstance(error, BrokenPipeError):
+                return answer.code
+            try:
+                print(f"holdfast: the answer could not be written: {error}", file=sys.stderr)
+            except OSError:
+                pass
+            return answer.code or _UNWRITTEN
     return answer.code
 
 
-def _report_unwritten(error: OSError, code: int) -> int:
-    # Otherwise the rest would be written once more at the end.
-    sys.stdout = sys.stderr
-    if isinstance(error, BrokenPipeError):
-        return code
-    try:
-        print(f"holdfast: the answer could not be written: {error}", file=sys.stderr)
-    except OSError:
-        return code or _UNWRITTEN
-    return code or _UNWRITTEN
-
-
 def _error_lines(screen: Screen, error: Fields) -> Iterator[str]:
-    from holdfast.core.selection import MAX_NAMED, listed
-
     yield f"{screen.paint('holdfast:', 'bad')} {clean(error['message'])}"
     text = f"{error['message']} {error['hint']}"
     for name, value in error.get("details", {}).items():

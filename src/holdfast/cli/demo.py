@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from holdfast.answers.text import clean
+from holdfast.answers import clean
 from holdfast.cli.answer import FAILED
 from holdfast.cli.screen import Screen, shorten, wrap
 from holdfast.core import json_text
@@ -110,11 +110,8 @@ class Story:
         self.say("Holdfast keeps the state of an agent's work, through anything.", "strong", "")
         self.print(clean(f"What follows happens for real, in {self.root}"))
         try:
-            self.work()
-            self.kill()
-            self.edit()
-            self.lose_context()
-            self.finish()
+            for scene in (self.work, self.kill, self.edit, self.lose_context, self.finish):
+                scene()
         except Refused as refused:
             fact = "the library does what it is asked"
             raise CheckFailed(fact, "done", refused.message) from refused
@@ -124,8 +121,7 @@ class Story:
     def work(self) -> None:
         self.git("init", "-q")
         self.git("symbolic-ref", "HEAD", "refs/heads/main")
-        self.write(_PLAN)
-        self.git("commit", "-q", "-m", "Plan it")
+        self.commit(_PLAN, "Plan it", is_shown=False)
         self.heading("Start a piece of work")
         tasks = [option for task in _TASKS for option in ("--task", task)]
         reading = ("--read", f"@{_PLAN}", "--remind", _REMINDER)
@@ -141,25 +137,23 @@ class Story:
         self.git("checkout", "-q", "-b", "feat/greeting", is_shown=True)
         self.holdfast("advance", lines=1)
         self.commit("greeting.py", _TASKS[0])
-        self.holdfast("task", "done", "1", "--commit", self.commits[0])
+        self.holdfast("task", "done", "1", "--commit", self.commits[1])
         task = self.state()["tasks"][0]
         done = (task["status"], task.get("commit"))
-        self.check("task 1 is done, by this commit", ("completed", self.commits[0]), done)
+        self.check("task 1 is done, by this commit", ("completed", self.commits[1]), done)
         self.why("All that a later session needs is on disk, and a finished task names its commit.")
 
     def kill(self) -> None:
         self.heading("Kill a writer, again and again")
         self.commit("test_greeting.py", _TASKS[1])
-        words = ("task", "done", "2", "--id", "demo-2", "--commit", self.commits[1])
+        words = ("task", "done", "2", "--id", "demo-2", "--commit", self.commits[2])
         before = self.keeper().log()
         self.say(f"Started {_KILLS} times, and each time killed a little later:")
         self.typed(f"holdfast {' '.join(words)}")
         codes, statuses, sound = [], [], []
         for number in range(_KILLS):
-            writer = self._start([sys.executable, "-m", "holdfast", *words], subprocess.DEVNULL)
-            time.sleep(number * 0.015)
-            writer.kill()
-            codes.append(writer.wait())
+            command = [sys.executable, "-m", "holdfast", *words]
+            codes.append(self._run(command, kill_after_s=number * 0.015)[0])
             statuses.append(self.state()["tasks"][1]["status"])
             sound.append(self.keeper().verify().ok)
         killed = codes.count(-signal.SIGKILL)
@@ -219,7 +213,7 @@ class Story:
     def finish(self) -> None:
         self.heading("Finish, with everything accounted for")
         self.commit("README.md", _TASKS[3])
-        self.holdfast("task", "done", "4", "--commit", self.commits[2], lines=1)
+        self.holdfast("task", "done", "4", "--commit", self.commits[3], lines=1)
         self.holdfast("advance", lines=1)
         answer = self.holdfast("complete", code=1)
         gates = ["lint", "test", "security_review", "code_simplifier", "pr_created"]
@@ -242,7 +236,7 @@ class Story:
         self.holdfast("verify")
         self.holdfast("log", "--limit", "5")
         commits = [event["data"].get("commit") for event in self.events("task_completed")]
-        known = [self.git("rev-parse", "--short", f"{sha}^{{commit}}") for sha in self.commits]
+        known = [self.git("rev-parse", "--short", f"{sha}^{{commit}}") for sha in self.commits[1:]]
         self.check("the commits in the log are the commits in git", known, commits)
         self.why("Done means done; what was left out is written down by name.")
 
@@ -262,16 +256,16 @@ class Story:
         with open(os.path.join(self.root, name), "rb") as file:
             return file.read()
 
-    def write(self, name: str) -> None:
+    def write(self, name: str, text: str) -> None:
         path = os.path.join(self.root, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
-            file.write(_FILES[name])
-        self.git("add", name)
+            file.write(text)
 
-    def commit(self, name: str, message: str) -> None:
-        self.write(name)
-        self.git("commit", "-q", "-m", message, is_shown=True)
+    def commit(self, name: str, message: str, *, is_shown: bool = True) -> None:
+        self.write(name, _FILES[name])
+        self.git("add", name)
+        self.git("commit", "-q", "-m", message, is_shown=is_shown)
         self.commits.append(self.git("rev-parse", "--short", "HEAD"))
 
     def edit_record(self, old: str, new: str) -> int:
@@ -280,14 +274,11 @@ class Story:
         numbers = [n for n, line in enumerate(lines) if _TASKS[2] in line and old in line]
         self.check("the record has one line for task 3", 1, len(numbers), is_shown=False)
         before = lines[numbers[0]]
-        lines[numbers[0]] = before.replace(old, new)
-        with open(os.path.join(self.root, self.record), "w", encoding="utf-8") as file:
-            file.write("".join(lines))
+        after = lines[numbers[0]] = before.replace(old, new)
+        self.write(self.record, "".join(lines))
         self.typed(f"vi {self.record}")
         columns = self._width - len(_MARGIN) - 2
-        removed, added = [
-            shorten(clean(line.strip()), columns) for line in (before, lines[numbers[0]])
-        ]
+        removed, added = [shorten(clean(line.strip()), columns) for line in (before, after)]
         self.print(_MARGIN + self.screen.paint(f"- {removed}", "bad"))
         self.print(_MARGIN + self.screen.paint(f"+ {added}", "good"))
         return numbers[0] + 1
@@ -315,20 +306,21 @@ class Story:
             )
         return answer.strip()
 
-    def _run(self, words: list[str]) -> tuple[int, str]:
-        process = self._start(words, subprocess.PIPE)
-        answer = process.communicate()[0]
-        return process.returncode, answer.decode(self._encoding, "replace")
-
-    def _start(self, words: list[str], output: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - the words are the story's own
+    def _run(self, words: list[str], kill_after_s: float | None = None) -> tuple[int, str]:
+        """Run a program; return its exit code, and what it printed."""
+        process = subprocess.Popen(  # noqa: S603 - the words are the story's own
             words,
             cwd=self.root,
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            stdout=output,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
+        if kill_after_s is not None:
+            time.sleep(kill_after_s)
+            process.kill()
+        answer = process.communicate()[0]
+        return process.returncode, answer.decode(self._encoding, "replace")
 
     def _clean_environment(self) -> dict[str, str]:
         """Return the user's environment, without what would lead a command somewhere else."""

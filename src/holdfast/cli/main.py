@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     from holdfast.cli.answer import Answer, print_answer
-    from holdfast.cli.parser import parse
+    from holdfast.cli.parser import COMMANDS, parse
 
     as_json = "--json" in words
     workflow = None
@@ -76,11 +76,18 @@ def _run(words: list[str]) -> int:
         if "--version" in words and all(word in ("--version", "--json") for word in words):
             from holdfast import __version__ as version
 
-            answer = Answer(lambda: {"version": version}, lambda _screen: [version])
+            answer = Answer({"version": version}, lambda _screen: [version])
         else:
             args = parse(words)
             as_json, workflow = args["json"], args["workflow"]
-            answer = _call(args)
+            if args["command"]:
+                command = COMMANDS[args["command"]]
+                opened = [open_keeper(args)] if command.takes_keeper else []
+                answer = command.run(*opened, args)
+            else:
+                from holdfast.cli.commands.overview import overview
+
+                answer = overview(open_keeper(args), args)
     except Exception as error:  # noqa: BLE001 - every error becomes an answer
         answer = failure(error, words, workflow)
     try:
@@ -90,22 +97,6 @@ def _run(words: list[str]) -> int:
         if answer.is_failure:
             raise
         return print_answer(failure(error), as_json=as_json)
-
-
-def _call(args: Arguments) -> Answer:
-    """Call the function of the command."""
-    name = args["command"]
-    if not name:
-        from holdfast.cli.commands.overview import overview
-
-        return overview(open_keeper(args), args)
-    from holdfast.cli.parser import COMMANDS
-
-    command = COMMANDS[name]
-    answer: Answer = (
-        command.run(open_keeper(args), args) if command.takes_keeper else command.run(args)
-    )
-    return answer
 
 
 def open_keeper(
@@ -144,20 +135,19 @@ def failure(
     error: Exception, words: list[str] | None = None, workflow: str | None = None
 ) -> Answer:
     """Return the answer to a command line that failed."""
-    from holdfast.answers.failure import failure_fields
+    from holdfast.answers import failure_fields
     from holdfast.cli.answer import Failure
     from holdfast.cli.parser import Usage
     from holdfast.errors import Refused
 
     fields = failure_fields(error, workflow)
     if words and fields["code"] in _UNKNOWN_NAME:
-        from holdfast.cli.suggestions import correct
+        from holdfast.cli.commands.help import correct
 
         meant = correct(words, only_fixed=isinstance(error, Usage))
         if meant is not None:
             fields["message"] += f"; did you mean {meant[0]!r}?"
             fields["hint"] = meant[1]
-    code = (
-        _USAGE if isinstance(error, Usage) else _REFUSED if isinstance(error, Refused) else _FAULT
-    )
-    return Failure(fields, code)
+    if isinstance(error, Usage):
+        return Failure(fields, _USAGE)
+    return Failure(fields, _REFUSED if isinstance(error, Refused) else _FAULT)

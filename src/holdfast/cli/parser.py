@@ -3,7 +3,7 @@
 A module of ``commands`` declares a command with ``@command`` above its function. ``load`` imports
 the one module that a line needs; help, completion and suggestions use ``load_all``. A line that is
 not understood raises ``Usage``: the message says what was given, where, and why it cannot be, and
-the hint is a command to run. Only then ``suggestions`` is imported, for what was probably meant.
+the hint is a command to run. Only then ``help`` is imported, for what was probably meant.
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any, Literal, TypeVar
 
     from holdfast.core.types import Json
 
     Arguments = dict[str, Any]
-    """The parser's result: ``command``, and a value for every parameter of that command."""
+    """The parser's result: ``command``, a value for every parameter of that command, and of these:
+
+    ``own``: those that not every command has; ``target``: the workflow that is meant and the
+    request's own id, as the keeper takes them; ``is_aimed``: True if the line says whose workflow
+    is meant, so that the next command has to say it too.
+    """
     Function = TypeVar("Function", bound=Callable[..., object])
     Kind = Literal["flag", "text", "id", "count", "task", "pair"]
     """An ``id`` is not empty, a ``count`` is a whole number from 1, a ``task`` is a number where it
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, dict[str, str]] = {
     "Workflows": {
         "start": "workflow", "recipes": "workflow", "status": "workflow", "show": "workflow",
-        "resume": "resume", "log": "watch", "watch": "watch", "complete": "workflow",
+        "resume": "workflow", "log": "upkeep", "watch": "watch", "complete": "workflow",
         "abandon": "workflow",
     },
     "Progress": {
@@ -47,11 +52,11 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Loops": {"loop": "loop"},
     "Initiatives": {"initiative": "initiative"},
     "Beside workflows": {
-        "context": "overview", "remember": "logs", "memory": "mcp", "forge": "logs",
+        "context": "overview", "remember": "logs", "memory": "setup", "forge": "logs",
         "interview": "logs", "delegation": "logs",
     },
     "Setting up": {
-        "init": "setup", "uninstall": "setup", "hook": "setup", "mcp": "mcp", "doctor": "setup",
+        "init": "setup", "uninstall": "setup", "hook": "setup", "mcp": "setup", "doctor": "setup",
     },
     "Upkeep": {
         "trust": "upkeep", "clean": "upkeep", "sync": "upkeep", "verify": "upkeep",
@@ -108,14 +113,6 @@ class Parameter:
         self.kind: Kind = kind
         self.names = names
 
-    def empty_value(self) -> Json:
-        """Return the value if the line has none."""
-        if self.kind == "flag":
-            return False
-        if self.kind == "pair":
-            return {}
-        return [] if self.is_many else None
-
 
 class CommandSpec:
     """A command: what it does, its parameters, examples of it, and the function that runs it.
@@ -137,28 +134,21 @@ class CommandSpec:
         """True if ``run`` takes a keeper of the current workspace before the arguments."""
 
 
-def declare(
-    title: str, items: tuple[Parameter | str, ...], run: Callable[..., Any], *,
-    takes_keeper: bool = True,
-) -> None:  # fmt: skip
-    """Add a command to the grammar: its parameters, and then examples of it.
-
-    ``title`` is its name and what it does, as the help shows them: ``step: start a step``.
-    """
-    name, _, about = title.partition(": ")
-    COMMANDS[name] = CommandSpec(about, items, run, takes_keeper=takes_keeper)
-
-
 def command(
     title: str, *items: Parameter | str, workspace: bool = True
 ) -> Callable[[Function], Function]:
-    """Declare the decorated function as a command; without a ``workspace`` it takes no keeper."""
+    """Declare the decorated function as a command, by its parameters and then examples of it.
 
-    def declare_function(function: Function) -> Function:
-        declare(title, items, function, takes_keeper=workspace)
+    ``title`` is its name and what it does, as the help shows them: ``step: start a step``. Without
+    a ``workspace`` the function takes no keeper.
+    """
+
+    def declare(function: Function) -> Function:
+        name, _, about = title.partition(": ")
+        COMMANDS[name] = CommandSpec(about, items, function, takes_keeper=workspace)
         return function
 
-    return declare_function
+    return declare
 
 
 COMMON: tuple[Parameter, ...] = (
@@ -179,6 +169,9 @@ COMMON: tuple[Parameter, ...] = (
     Parameter("--help", "show help for the command", short="-h"),
 )
 """The options that every command has."""
+_COMMON_OPTIONS = {
+    name: option for option in COMMON for name in (option.name, option.short) if name
+}
 WORKFLOW = Parameter(
     "[ID]", "the workflow, the same as -w ID", into="workflow", kind="id", names="workflow"
 )
@@ -200,9 +193,11 @@ def load_all() -> dict[str, CommandSpec]:
     return {name: COMMANDS[name] for name in names}
 
 
-def find_members(group: str) -> list[str]:
-    """Return the full names of the commands that begin with these words."""
-    return [name for name in load_all() if name.startswith(f"{group} ")]
+def next_words(name: str) -> list[str]:
+    """Return the words with which the name of a command can go on; it may have no word yet."""
+    begin = f"{name} " if name else ""
+    rests = [full[len(begin) :] for full in load_all() if full.startswith(begin)]
+    return list(dict.fromkeys([rest.partition(" ")[0] for rest in rests]))
 
 
 class Usage(HoldfastError):
@@ -229,7 +224,24 @@ def parse(words: list[str]) -> Arguments:
             raise Usage(message, "holdfast help")
     reader = WordReader(words)
     reader.read()
-    return reader.result()
+    name = " ".join(reader.path)
+    if reader.values.get("help"):
+        load("help")
+        topic = [word for _, word in reader.positionals] if name == "help" else reader.path
+        reader.values["topic"] = topic
+        name, reader.command = "help", COMMANDS["help"]
+    else:
+        reader.bind()
+    args: Arguments = {"command": name}
+    own = reader.command.parameters if reader.command else []
+    for parameter in (*COMMON, *own):
+        many: Json = {} if parameter.kind == "pair" else [] if parameter.is_many else None
+        args[parameter.into] = False if parameter.kind == "flag" else many
+    args |= reader.values
+    args["own"] = {parameter.into: args[parameter.into] for parameter in own}
+    args["target"] = {"workflow": args["workflow"], "id": args["id"]}
+    args["is_aimed"] = args["workflow"] is not None or args["session"] is not None
+    return args
 
 
 class WordReader:
@@ -240,72 +252,46 @@ class WordReader:
         self.position = 0
         self.path: list[str] = []
         self.command: CommandSpec | None = None
-        self.options: dict[str, Parameter] = {}
+        self.options = dict(_COMMON_OPTIONS)
         """The options that the command has, by name and short form."""
-        self._add_options(COMMON)
         self.positionals: list[tuple[int, str]] = []
         """The words that are neither options nor the command's name, with their positions."""
         self.values: Arguments = {}
 
-    def _add_options(self, options: Iterable[Parameter]) -> None:
-        for option in options:
-            self.options[option.name] = option
-            if option.short:
-                self.options[option.short] = option
-
     def read(self) -> None:
+        """Read all words; raise ``Usage`` at one that is no command or option there."""
         has_ended = False
         while self.position < len(self.words):
             word = self.words[self.position]
             self.position += 1
-            if not has_ended and word == "--":
+            name, second = " ".join([*self.path, word]), word[1:2]
+            # ``-``, ``-5`` and ``- an item`` are text.
+            is_dashed = word[:1] == "-" and second and not (second.isspace() or second.isdigit())
+            if word == "--" and not has_ended:
                 has_ended = True
-            elif not has_ended and _is_option(word):
+            elif is_dashed and not has_ended:
                 self._read_option(word)
-            elif self.command is None:
-                self._read_name(word)
-            elif not self.positionals and " ".join([*self.path, word]) in COMMANDS:
-                # The command is the beginning of another one: ``recipes show``.
-                self._read_name(word)
-            else:
+            elif self.command and (self.positionals or name not in COMMANDS):
                 self.positionals.append((self.position, word))
+            else:
+                # The name of a command may be the beginning of another one: ``recipes show``.
+                if not self.path:
+                    load(word)
+                self.command = COMMANDS.get(name)
+                if self.command is not None:
+                    self.options |= {option.name: option for option in self.command.options}
+                elif name not in GROUPS:
+                    from holdfast.cli.commands.help import unknown_command
 
-    def result(self) -> Arguments:
-        name = " ".join(self.path)
-        if self.values.get("help"):
-            load("help")
-            topic = [word for _, word in self.positionals] if name == "help" else self.path
-            self.values["topic"] = topic
-            name, self.command = "help", COMMANDS["help"]
-        elif self.command is not None:
-            self._bind(self.command)
-        elif self.path:
-            below = [member[len(name) + 1 :].partition(" ")[0] for member in find_members(name)]
-            listed = ", ".join(dict.fromkeys(below))
-            raise self._usage(f"`holdfast {name}` needs one of: {listed}")
-        parameters = (*COMMON, *(self.command.parameters if self.command else ()))
-        empty = {parameter.into: parameter.empty_value() for parameter in parameters}
-        return {**empty, **self.values, "command": name}
-
-    def _read_name(self, word: str) -> None:
-        if not self.path:
-            load(word)
-        name = " ".join([*self.path, word])
-        self.command = COMMANDS.get(name)
-        if self.command is not None:
-            self._add_options(self.command.options)
-        elif name not in GROUPS:
-            from holdfast.cli.suggestions import unknown_command
-
-            raise unknown_command(self.words, self.position, " ".join(self.path))
-        self.path.append(word)
+                    raise unknown_command(self.words, self.position, " ".join(self.path))
+                self.path.append(word)
 
     def _read_option(self, word: str) -> None:
         position = self.position
         name, attached, value = word.partition("=")
         option = self.options.get(name)
         if option is None:
-            from holdfast.cli.suggestions import unknown_option
+            from holdfast.cli.commands.help import unknown_option
 
             raise unknown_option(self)
         if option.kind == "flag":
@@ -325,14 +311,19 @@ class WordReader:
             self.position += 1
         self._store(option, value, position)
 
-    def _bind(self, command: CommandSpec) -> None:
+    def bind(self) -> None:
         """Give the words that are no options to the command's arguments, in order.
 
         Raise ``Usage`` if words are missing or too many, or a required option is missing.
         """
-        needs = f"`holdfast {' '.join(self.path)}` needs"
+        name = " ".join(self.path)
+        needs = f"`holdfast {name}` needs"
+        if self.command is None:
+            if name:
+                raise self._usage(f"{needs} one of: {', '.join(next_words(name))}")
+            return
         rest = self.positionals
-        for number, argument in enumerate(command.arguments, 1):
+        for number, argument in enumerate(self.command.arguments, 1):
             count = len(rest) if argument.is_many else 1
             taken, rest = rest[:count], rest[count:]
             if not taken and argument.is_required:
@@ -341,10 +332,10 @@ class WordReader:
             for position, word in taken:
                 self._store(argument, word, position)
         if rest:
-            from holdfast.cli.suggestions import too_many
+            from holdfast.cli.commands.help import too_many
 
-            raise too_many(self, command.arguments)
-        for option in command.options:
+            raise too_many(self, self.command.arguments)
+        for option in self.command.options:
             if option.is_required and option.into not in self.values:
                 what = f"{option.name} {option.value} ({option.about})"
                 raise self._usage(f"{needs} {what}, and it was not given")
@@ -352,6 +343,7 @@ class WordReader:
     def _store(self, parameter: Parameter, word: str, position: int) -> None:
         name, into, kind = parameter.name, parameter.into, parameter.kind
         value: Json = word
+        is_number = word.isascii() and word.isdigit() and len(word) < 10
         if kind == "pair":
             self._store_pair(parameter, word, position)
             return
@@ -359,13 +351,12 @@ class WordReader:
             why = "is empty, so it names nothing; was a variable not set?"
             raise Usage(f"{name} (argument {position}) {why}", "holdfast status")
         if kind == "count":
-            if not (word.isascii() and word.isdigit() and len(word) < 10 and int(word)):
+            if not is_number or not int(word):
                 why = f"needs a whole number from 1, not {quote_word(word)}"
                 raise self._usage(f"{name} (argument {position}) {why}")
             value = int(word)
-        elif kind == "task":
-            number = json_or_text(word)
-            value = number if type(number) is int else word
+        elif kind == "task" and is_number and str(int(word)) == word:
+            value = int(word)
         if parameter.is_many:
             self.values.setdefault(into, []).append(value)
         elif self.values.setdefault(into, value) != value:
@@ -389,12 +380,6 @@ class WordReader:
 
     def _usage(self, message: str) -> Usage:
         return Usage(message, " ".join(["holdfast", "help", *self.path]))
-
-
-def own_values(args: Arguments) -> Arguments:
-    """Return the values of the command's own parameters, without those that every command has."""
-    parameters = COMMANDS[args["command"]].parameters
-    return {parameter.into: args[parameter.into] for parameter in parameters}
 
 
 def json_or_text(text: str) -> Json:
@@ -421,8 +406,3 @@ def json_or_text(text: str) -> Json:
         except json_text.BadJson:
             return text
     return text
-
-
-def _is_option(word: str) -> bool:
-    """Return whether the word is an option; ``-``, ``-5`` and ``- an item`` are text."""
-    return word[:1] == "-" and len(word) > 1 and not (word[1].isspace() or word[1].isdigit())

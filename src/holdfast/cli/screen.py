@@ -1,16 +1,18 @@
 """Fit text to a terminal, and make the lines and tables that several commands share.
 
-Stored text reaches the screen through ``answers.text.clean`` alone. Widths are columns of a
+Stored text reaches the screen through ``answers.clean`` alone. Widths are columns of a
 terminal: a Chinese character takes two, a combining accent none.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
-from holdfast.answers.text import clean
+from holdfast.answers import clean
 from holdfast.core import json_text
-from holdfast.core.refusal import shell_word as quote
+from holdfast.core.refusal import shell_word
+from holdfast.core.time import age, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,8 +69,12 @@ class Screen:
             fancy = bool("✓▶○✗·…".encode(encoding))
         except (UnicodeEncodeError, LookupError):
             fancy = False
+        # See no-color.org and force-color.org.
+        colour = is_terminal and os.environ.get("TERM") != "dumb"
+        if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
+            colour = True
         return cls(
-            colour=_wants_colour(is_terminal=is_terminal),
+            colour=colour and not os.environ.get("NO_COLOR"),
             fancy=fancy,
             width=_terminal_width(out) if is_terminal else None,
             encoding=None if encoding.lower().startswith("utf") else encoding,
@@ -91,6 +97,9 @@ class Screen:
         glyph, spelled, own_tone = _MARKS.get(status, _MARKS["in_progress"])
         return self.paint(glyph if self.fancy else spelled, tone or own_tone)
 
+    def note(self, text: str) -> str:
+        return self.paint(f"  note: {clean(text)}", "warn")
+
     def highlight(self, line: str) -> str:
         """Return a painted line with all in it that is dim or has no colour in a warning's."""
         if not self.colour:
@@ -99,11 +108,7 @@ class Screen:
         return warn + line.replace(dim, warn).replace("\x1b[0m", f"\x1b[0m{warn}") + "\x1b[0m"
 
     def age(self, then: str) -> str:
-        from holdfast.core.time import age, iso
-
         if self.now is None:
-            import time
-
             self.now = iso(time.time_ns() // 1_000_000)
         return age(self.now, then)
 
@@ -119,11 +124,6 @@ class Screen:
         return spelled.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
 
-def note_lines(screen: Screen, notes: list[str]) -> Iterator[str]:
-    for note in notes:
-        yield screen.paint(f"  note: {clean(note)}", "warn")
-
-
 def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
     """Yield the next command; ``aimed``: it has to name its workflow."""
     from holdfast.core.next_step import next_step
@@ -132,22 +132,9 @@ def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]
     if following is None:
         return
     about, words = following
-    command = clean(" ".join(["holdfast", *[quote(word) for word in words]]))
+    command = clean(" ".join(["holdfast", *map(shell_word, words)]))
     about = screen.fitted(clean(about), len(command) + len("  next:    "))
     yield f"  next: {command}" + screen.paint(f"   {about}", "dim")
-
-
-def progress(state: Workflow) -> list[str]:
-    """Return ``phase 2/5 build`` and ``tasks 3/7``, as far as the workflow has them."""
-    parts = []
-    names = [phase["name"] for phase in state["phases"]]
-    if state["phase"] in names:
-        number = names.index(state["phase"]) + 1
-        parts.append(f"phase {number}/{len(names)} {state['phase']}")
-    if state["tasks"]:
-        done = [task for task in state["tasks"] if task["status"] == "completed"]
-        parts.append(f"tasks {len(done)}/{len(state['tasks'])}")
-    return parts
 
 
 def list_lines(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
@@ -156,6 +143,11 @@ def list_lines(screen: Screen, title: str, items: list[str]) -> Iterator[str]:
         yield screen.paint(title, "strong")
     for item in items:
         yield f"  {clean(item)}"
+
+
+def counted(number: int, name: str) -> str:
+    """Return ``2 events``, or ``1 event``."""
+    return f"{number} {name.removesuffix('s') if number == 1 else name}"
 
 
 def format_pairs(fields: Fields) -> list[str]:
@@ -306,18 +298,6 @@ def _count_char_cells(char: str) -> int:
     if category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if east_asian_width(char) in ("W", "F") else 1
-
-
-def _wants_colour(*, is_terminal: bool) -> bool:
-    """Return what the user's environment says, else whether the terminal can show colours.
-
-    See no-color.org and force-color.org.
-    """
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
-        return True
-    return is_terminal and os.environ.get("TERM") != "dumb"
 
 
 def _terminal_width(out: TextIO) -> int:

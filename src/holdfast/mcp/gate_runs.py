@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from threading import Event, Thread
 
-from holdfast.answers.json import failed_run
+from holdfast.answers import failed_run
 from holdfast.core.briefing import quoted
 from holdfast.mcp.tools import tool_failure, tool_result
 from holdfast.mcp.workflow_tools import changed, target

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from _json import encode_basestring as quote
 
-from holdfast.answers.failure import failure_fields
+from holdfast.answers import failure_fields
 from holdfast.errors import HoldfastError
 from holdfast.layers.graph.memory_graph import MemoryGraph, path_of
 from holdfast.mcp.messages import BAD_PARAMS, ProtocolError, RawJson

@@ -10,7 +10,7 @@ import gc
 import os
 
 from holdfast import __version__
-from holdfast.answers.failure import failure_fields
+from holdfast.answers import failure_fields
 from holdfast.mcp import messages
 from holdfast.mcp.messages import Message, ProtocolError
 from holdfast.mcp.stdio import MAX_LINE_BYTES, Pipe, TooLong, raise_on_end_signals

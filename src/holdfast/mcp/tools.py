@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from holdfast.answers.failure import failure_fields
+from holdfast.answers import failure_fields
 from holdfast.core import json_text
 
 TYPE_CHECKING = False

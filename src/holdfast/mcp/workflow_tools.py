@@ -9,7 +9,7 @@ Answers become part of a context too, so they say where the workflow is, not eve
 
 from __future__ import annotations
 
-from holdfast.answers import json
+from holdfast import answers
 from holdfast.core.briefing import place_of, quoted
 from holdfast.core.next_step import current_task, inner_phase, next_step
 from holdfast.core.workflow.lifecycle import pending
@@ -101,7 +101,7 @@ def call(keeper: Keeper, name: str, arguments: Fields) -> Fields:
 def changed(receipt: Receipt, **more: Json) -> Fields:
     """Return the answer to a call that changed something: where the workflow is now."""
     fields: Fields = {"ok": True, "position": _position(receipt), "seqs": list(receipt.seqs)}
-    return json.with_notes({**fields, **more}, receipt.notes)
+    return answers.with_notes({**fields, **more}, receipt.notes)
 
 
 def target(arguments: Fields) -> Fields:
@@ -175,9 +175,9 @@ def _start_workflow(keeper: Keeper, args: Fields) -> Fields:
 def _show_status(keeper: Keeper, args: Fields) -> Fields:
     if args.get("show") or "workflow" in args:
         receipt = keeper.show(workflow=args.get("workflow"))
-        return {"ok": True, **json.workflow(receipt)}
+        return {"ok": True, **answers.workflow(receipt)}
     rows, notes = keeper.workflows()
-    return {"ok": True, **json.workflows(rows, notes)}
+    return {"ok": True, **answers.workflows(rows, notes)}
 
 
 @_tool(
@@ -309,7 +309,7 @@ def _take_note(keeper: Keeper, args: Fields) -> Fields:
     (text,) = required(args, "note", "text")
     if kind == "learning":
         receipt = keeper.remember(text, id=args.get("id"))
-        return json.with_notes({"ok": True, "seqs": list(receipt.seqs)}, receipt.notes)
+        return answers.with_notes({"ok": True, "seqs": list(receipt.seqs)}, receipt.notes)
     method = keeper.remind if kind == "reminder" else keeper.require_reading
     return changed(method(text, **target(args)))
 

@@ -7,7 +7,7 @@ workspace meanwhile, so everything else is looked up for each call.
 
 from __future__ import annotations
 
-from holdfast.answers.json import workflow_view
+from holdfast.answers import workflow_view
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.errors import Refused

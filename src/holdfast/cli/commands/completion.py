@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import os
 
-from holdfast.answers.text import clean
+from holdfast.answers import clean
 from holdfast.cli.answer import Answer
 from holdfast.cli.main import open_keeper
-from holdfast.cli.parser import GROUPS, Parameter, Usage, WordReader, command, load_all
+from holdfast.cli.parser import GROUPS, Parameter, Usage, WordReader, command, load_all, next_words
 from holdfast.cli.screen import count_cells, pad, shorten
 from holdfast.core.logs import LEARNING_KINDS
 from holdfast.core.refusal import Refusal
 from holdfast.core.selection import ACTIVE
 from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
+from holdfast.initiatives import Initiatives
 from holdfast.install.agents import AGENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from holdfast.cli.parser import Arguments
-    from holdfast.core.types import Fields, Workflow
-    from holdfast.initiatives import Initiatives
+    from holdfast.core.types import Workflow
     from holdfast.keeper import Keeper
 
     Candidates = list[tuple[str, str]]
@@ -61,10 +61,14 @@ def answer(args: Arguments) -> Answer:
     if not args["words"]:
         with open(os.path.join(_SCRIPTS, shell), encoding="utf-8") as file:
             script = file.read().rstrip("\n")
-        return Answer(
-            lambda: {"script": script}, lambda _screen: script.split("\n"), is_wrapped=False
-        )
-    words, kept, open_quote = _unquote_words(shell, args["words"])
+        return Answer({"script": script}, lambda _screen: script.split("\n"), is_wrapped=False)
+    words, kept, open_quote = args["words"], "", ""
+    if shell == "bash":
+        words, kept, open_quote = join_pieces(words)
+    else:
+        # fish has taken the quotes off, but for the word that is being typed.
+        before = words[:-1] if shell == "fish" else [unquote(word)[0] for word in words[:-1]]
+        words = [*before, unquote(words[-1])[0]]
     # What is not one line of visible text cannot be typed either.
     pairs = [(value, about) for value, about in candidates(words) if clean(value) == value]
     if shell == "bash":
@@ -76,16 +80,7 @@ def answer(args: Arguments) -> Answer:
         texts = {v: f"{pad(v, width)}  -- " if shell == "zsh" else "" for v, _ in pairs}
         lines = [f"{v}\t{texts[v]}{about}" if about else v for v, about in pairs]
     rows = [{"value": value, "about": about} for value, about in pairs]
-    return Answer(lambda: {"candidates": rows}, lambda _screen: lines, is_wrapped=False)
-
-
-def _unquote_words(shell: str, words: list[str]) -> tuple[list[str], str, str]:
-    """Return the words without their quotes, and what ``join_pieces`` returns about the last."""
-    if shell == "bash":
-        return join_pieces(words)
-    # fish has taken the quotes off, but for the word that is being typed.
-    before = words[:-1] if shell == "fish" else [unquote(word)[0] for word in words[:-1]]
-    return [*before, unquote(words[-1])[0]], "", ""
+    return Answer({"candidates": rows}, lambda _screen: lines, is_wrapped=False)
 
 
 def join_pieces(pieces: list[str]) -> tuple[list[str], str, str]:
@@ -148,16 +143,30 @@ def quote(text: str, open_quote: str) -> str:
 def candidates(words: list[str]) -> Candidates:
     """Return what the last word can be, whatever of it was typed already."""
     *before, current = words
-    reader, awaiting = _read(before)
-    if reader is None:
-        return []
+    reader, awaiting = WordReader(before), None
+    try:
+        reader.read()
+    except Usage:
+        # The last word may be an option whose value comes next; else the words are wrong.
+        reader = WordReader(before[:-1])
+        try:
+            reader.read()
+        except Usage:
+            return []
+        awaiting = reader.options.get(before[-1])
+        if awaiting is None:
+            return []
     has_ended = "--" in before
     name, equals, value = current.partition("=")
     if awaiting is None and name.startswith("-") and not has_ended:
         option = reader.options.get(name)
         if equals and option is not None:
             return [(f"{name}={v}", about) for v, about in find_values(option, reader, value)]
-        return _options(reader)
+        return [
+            (name, _short(option.about))
+            for name, option in reader.options.items()
+            if name != option.short and (option.is_many or option.into not in reader.values)
+        ]
     names: Candidates = []
     if awaiting is None:
         names = [] if reader.positionals else _names(reader.path)
@@ -171,42 +180,10 @@ def candidates(words: list[str]) -> Candidates:
     return [*names, *[pair for pair in known if has_ended or not pair[0].startswith("-")]]
 
 
-def _read(words: list[str]) -> tuple[WordReader | None, Parameter | None]:
-    """Return the words as the parser reads them, and the option whose value comes next.
-
-    Return no reader if the words are wrong.
-    """
-    reader = WordReader(words)
-    try:
-        reader.read()
-    except Usage:
-        reader = WordReader(words[:-1])
-    else:
-        return reader, None
-    try:
-        reader.read()
-    except Usage:
-        return None, None
-    option = reader.options.get(words[-1])
-    return (None, None) if option is None else (reader, option)
-
-
 def _names(path: list[str]) -> Candidates:
     """Return the words with which a command's name can go on."""
-    begin = " ".join([*path, ""]) if path else ""
-    commands = load_all()
-    words = [name[len(begin) :].partition(" ")[0] for name in commands if name.startswith(begin)]
-    about = {**{name: spec.about for name, spec in commands.items()}, **GROUPS}
-    return [(word, _short(about[begin + word])) for word in dict.fromkeys(words)]
-
-
-def _options(reader: WordReader) -> Candidates:
-    """Return the options that can still be given."""
-    return [
-        (name, _short(option.about))
-        for name, option in reader.options.items()
-        if name != option.short and (option.is_many or option.into not in reader.values)
-    ]
+    about = {**{name: spec.about for name, spec in load_all().items()}, **GROUPS}
+    return [(word, _short(about[" ".join([*path, word])])) for word in next_words(" ".join(path))]
 
 
 def find_values(parameter: Parameter, reader: WordReader, current: str) -> Candidates:
@@ -232,27 +209,9 @@ def _units(reader: WordReader, _current: str) -> Candidates:
     return list(units.items())
 
 
-def _listed(rows: list[Fields]) -> Candidates:
-    return [
-        (row["id"], _short(f"{row['status'].replace('_', ' ')}: {row['title']}")) for row in rows
-    ]
-
-
-def _initiatives(reader: WordReader) -> Initiatives:
-    from holdfast.initiatives import Initiatives
-
-    return Initiatives(_keeper(reader))
-
-
-def _milestones(reader: WordReader, _current: str) -> Candidates:
-    """Return the milestones that are not completed."""
-    current = _initiatives(reader).current()
-    milestones = [] if current is None else current["milestones"]
-    return [
-        (milestone["id"], _short(milestone["title"]))
-        for milestone in milestones
-        if milestone["status"] != "completed"
-    ]
+def _workflows(reader: WordReader, format: str | None = None) -> Candidates:
+    rows = _keeper(reader).known(most=_MAX_WORKFLOWS, format=format)
+    return [(r["id"], _short(f"{r['status'].replace('_', ' ')}: {r['title']}")) for r in rows]
 
 
 def _files(reader: WordReader, current: str) -> Candidates:
@@ -281,8 +240,13 @@ def _short(about: object) -> str:
     return shorten(clean(about), _MAX_ABOUT_COLUMNS)
 
 
+def _plain(names: Iterable[str]) -> Candidates:
+    return [(name, "") for name in names]
+
+
 _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
-    "workflow": lambda reader, _: _listed(_keeper(reader).known(most=_MAX_WORKFLOWS)),
+    "workflow": lambda reader, _: _workflows(reader),
+    "loop": lambda reader, _: _workflows(reader, "loop"),
     "recipe": lambda reader, _: [
         (row["name"], _short(row["title"] or ""))
         for row in _keeper(reader).recipes()
@@ -303,16 +267,19 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
         for task in _state(reader)["tasks"]
         if task["status"] != "completed"
     ],
-    "task phase": lambda reader, _: [
-        (name, "") for name in _state(reader)["recipe"].get("task_phases", [])
-    ],
-    "loop": lambda reader, _: _listed(_keeper(reader).known(most=_MAX_WORKFLOWS, format="loop")),
+    "task phase": lambda reader, _: _plain(_state(reader)["recipe"].get("task_phases", [])),
     "unit": _units,
     "initiative": lambda reader, _: [
         (key, _short(initiative["name"]))
-        for key, initiative in _initiatives(reader).all()["all"].items()
+        for key, initiative in Initiatives(_keeper(reader)).all()["all"].items()
     ],
-    "milestone": _milestones,
+    "milestone": lambda reader, _: [
+        (milestone["id"], _short(milestone["title"]))
+        for milestone in (Initiatives(_keeper(reader)).current() or {"milestones": []})[
+            "milestones"
+        ]
+        if milestone["status"] != "completed"
+    ],
     "gate": lambda reader, _: [
         (name, _short(gate.get("status", ""))) for name, gate in _state(reader)["gates"].items()
     ],
@@ -321,12 +288,12 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
         (f"@{path}", about) for path, about in _files(reader, current.removeprefix("@"))
     ],
     "command": lambda reader, _: _names([word for _, word in reader.positionals]),
-    "shell": lambda _reader, _: [(shell, "") for shell in SHELLS],
-    "agent": lambda _reader, _: [(agent, "") for agent in AGENTS],
-    "severity": lambda _reader, _: [(severity, "") for severity in SEVERITIES],
+    "shell": lambda _reader, _: _plain(SHELLS),
+    "agent": lambda _reader, _: _plain(AGENTS),
+    "severity": lambda _reader, _: _plain(SEVERITIES),
     "violation": lambda reader, _: [
         (violation["code"], _short(violation["details"]))
         for violation in _state(reader)["violations"]
     ],
-    "kind": lambda _reader, _: [(kind, "") for kind in LEARNING_KINDS],
+    "kind": lambda _reader, _: _plain(LEARNING_KINDS),
 }

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.answers import json
-from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, make_page, names_workflow, on_workflow, target_args
+from holdfast import answers
+from holdfast.answers import clean
+from holdfast.cli.answer import FAILED, Answer, answer_change, on_workflow
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
+from holdfast.cli.screen import Screen, counted
+from holdfast.core.workflow.evidence import enforcement
+from holdfast.core.workflow.state import blocking
+from holdfast.keeper import Keeper, Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.cli.answer import Changed
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
-    from holdfast.keeper import Keeper, Receipt
 
 GROUPS["gate"] = "run a gate's command, record a claim about one, or list them"
 GROUPS["tests"] = "run the tests and record the result, or record one"
@@ -45,14 +46,14 @@ _LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (defaul
 def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     name = args["gate"]
     receipt = keeper.run_gate(
-        name, args["words"], timeout=args["timeout"], echo=_echo(args), **target_args(args)
+        name, args["words"], timeout=args["timeout"], echo=_echo(args), **args["target"]
     )
     gate = receipt.state["gates"][name]
     result = {"name": name, **gate}
     return _run_answer(args, receipt, f"gate {name}", result, passed=gate["passed"])
 
 
-@on_workflow(
+@command(
     "gate record: record what you know about a gate; it is shown as a claim",
     _GATE,
     Parameter("[KEY=VALUE]...", "a field to keep with it", into="fields"),
@@ -61,12 +62,13 @@ def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast gate record security_review --passed findings=0",
     "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
 )
-def gate_record(keeper: Keeper, values: Fields) -> Changed:
-    if values["passed"] == values.pop("failed"):
+def gate_record(keeper: Keeper, args: Arguments) -> Answer:
+    gate, passed = args["gate"], args["passed"]
+    if passed == args["failed"]:
         message = "`holdfast gate record` takes either --passed or --failed"
         raise Usage(message, "holdfast help gate record")
-    result = "passed" if values["passed"] else "failed"
-    return keeper.record_gate(**values), f"claimed: gate {values['gate']} {result}"
+    receipt = keeper.record_gate(gate, args["fields"], passed=passed, **args["target"])
+    return answer_change(args, receipt, f"claimed: gate {gate} {'passed' if passed else 'failed'}")
 
 
 @command(
@@ -76,33 +78,26 @@ def gate_record(keeper: Keeper, values: Fields) -> Changed:
 )
 def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
-    gates = receipt.state["gates"]
+    state, gates = receipt.state, receipt.state["gates"]
     return Answer(
-        lambda: json.gate_list(receipt),
+        {"gates": [{"name": name, **gate} for name, gate in gates.items()], "id": state["id"]},
         lambda screen: gate_lines(screen, gates, "") if gates else ["No gate is known."],
-        notes=receipt.notes,
+        receipt.notes,
     )
 
 
-@on_workflow(
+on_workflow(
     "violation add: record what a review found; CRITICAL and HIGH hold back the handing over",
     Parameter("CODE", "its name, such as V-TEST-03"),
     Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", names="severity"),
     Parameter("DETAILS", "what is wrong"),
     "holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",
-)
-def violation_add(keeper: Keeper, values: Fields) -> Changed:
-    done = f"violation {values['code']} recorded: {values['details']}"
-    return keeper.add_violation(**values), done
-
-
-@on_workflow(
+)(Keeper.add_violation, "violation {code} recorded: {details}")
+on_workflow(
     "violation clear: say that a violation is mended",
     Parameter("CODE", "its name", names="violation"),
     "holdfast violation clear V-TEST-03",
-)
-def violation_clear(keeper: Keeper, values: Fields) -> Changed:
-    return keeper.clear_violation(**values), f"violation {values['code']} cleared"
+)(Keeper.clear_violation, "violation {code} cleared")
 
 
 @command(
@@ -110,9 +105,6 @@ def violation_clear(keeper: Keeper, values: Fields) -> Changed:
     "holdfast violation list",
 )
 def violation_list(keeper: Keeper, args: Arguments) -> Answer:
-    from holdfast.core.workflow.evidence import enforcement
-    from holdfast.core.workflow.state import blocking
-
     receipt = keeper.show(workflow=args["workflow"])
     codes = blocking(receipt.state)
     fields = {
@@ -131,7 +123,7 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
         elif fields["blocking"]:
             yield screen.paint(f"  {clean(fields['summary'])}: the work is not handed over", "warn")
 
-    return make_page(fields, lines, receipt.notes)
+    return Answer(fields, lines, receipt.notes)
 
 
 @command(
@@ -142,14 +134,14 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
 )
 def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.run_tests(
-        args["words"], timeout=args["timeout"], echo=_echo(args), **target_args(args)
+        args["words"], timeout=args["timeout"], echo=_echo(args), **args["target"]
     )
     tests = receipt.state["tests"]
     passed = tests.get("last_result") == "passed"
     return _run_answer(args, receipt, "tests", dict(tests), passed=passed)
 
 
-@on_workflow(
+@command(
     "tests record: record a test run that you made yourself",
     Parameter("--command TEXT", "what was run", into="ran", required=True),
     Parameter("--failing A,B", "the tests that failed, with commas between"),
@@ -157,14 +149,23 @@ def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     Parameter("--error TEXT", "what went wrong"),
     "holdfast tests record --command 'cargo test' --failing login --passing a,b",
 )
-def tests_record(keeper: Keeper, values: Fields) -> Changed:
+def tests_record(keeper: Keeper, args: Arguments) -> Answer:
+    values = args["own"]
     for key in ("failing", "passing"):
         values[key] = [name.strip() for name in (values[key] or "").split(",") if name.strip()]
-    receipt = keeper.record_tests(**values)
-    return receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
+    receipt = keeper.record_tests(**values, **args["target"])
+    return answer_change(
+        args, receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
+    )
 
 
-@on_workflow(
+def _files_synced(receipt: Receipt, _values: Fields) -> str:
+    if not receipt.seqs:
+        return "no file was touched since"
+    return f"{counted(len(receipt.state['files']), 'files')} recorded"
+
+
+on_workflow(
     "files add: record a file that was touched",
     Parameter("PATH", "the file", names="file"),
     Parameter(
@@ -172,20 +173,11 @@ def tests_record(keeper: Keeper, values: Fields) -> Changed:
     ),
     Parameter("--lines N", "how many lines were added", kind="count"),
     "holdfast files add src/login.py --phase green --lines 12",
-)
-def files_add(keeper: Keeper, values: Fields) -> Changed:
-    return keeper.add_file(**values), f"file recorded: {values['path']}"
-
-
-@on_workflow(
+)(Keeper.add_file, "file recorded: {path}")
+on_workflow(
     "files sync: record the files that git says were touched since the workflow began",
     "holdfast files sync",
-)
-def files_sync(keeper: Keeper, values: Fields) -> Changed:
-    receipt = keeper.sync_files(**values)
-    count = len(receipt.state["files"])
-    done = f"{count} file{'s' if count != 1 else ''} recorded"
-    return receipt, done if receipt.seqs else "no file was touched since"
+)(Keeper.sync_files, _files_synced)
 
 
 def _run_answer(
@@ -206,11 +198,11 @@ def _run_answer(
                 yield screen.paint(f"  | {clean(line)}", "dim")
 
     return Answer(
-        lambda: json.run(receipt, what, result, passed=passed),
+        lambda: answers.run(receipt, what, result, passed=passed),
         lines,
         notes=receipt.notes,
         state=receipt.state,
-        aimed=names_workflow(args),
+        aimed=args["is_aimed"],
         code=0 if passed else FAILED,
     )
 

@@ -1,17 +1,44 @@
-"""``holdfast help``: an overview, a group, or one command."""
+"""``holdfast help``, and what was probably meant by a line or a name that was not understood."""
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from holdfast.cli.answer import Answer
-from holdfast.cli.parser import COMMON, GROUPS, SECTIONS, Parameter, command, find_members, load_all
+from holdfast.cli.commands.completion import find_values
+from holdfast.cli.parser import (
+    COMMON,
+    GROUPS,
+    SECTIONS,
+    Parameter,
+    Usage,
+    WordReader,
+    command,
+    load_all,
+    next_words,
+)
+from holdfast.cli.screen import quote_word
+from holdfast.core.refusal import shell_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holdfast.cli.parser import Arguments
 
 _MAX_USAGE_COLUMNS = 92
+_MAX_HINT_CHARS = 400
+_MIN_LIKENESS = 0.65
+"""The least ratio of ``difflib`` at which a name is suggested."""
+_VERSION = "--version"
+_OTHER_PROGRAMS_WORDS = {
+    "list": "status", "ls": "status", "version": _VERSION, "-V": _VERSION, "-v": _VERSION,
+}  # fmt: skip
+"""Other programs' names of a command or an option."""
+_NOT_NAMES = ("", "file", "@file", "command")
+_SAME_EVERYWHERE = ("agent", "shell")
+_NUMBERED = ("task", "unit", "milestone")
+_WITHOUT_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _FOOTER = (
     "  holdfast                 what is going on here, and what is likely next",
     "  holdfast help COMMAND    more about one command",
@@ -29,7 +56,7 @@ _FOOTER = (
 )
 def answer(args: Arguments) -> Answer:
     text = help_text(args["topic"])
-    return Answer(lambda: {"help": text}, lambda _screen: text.split("\n"))
+    return Answer({"help": text}, lambda _screen: text.split("\n"))
 
 
 def help_text(topic: list[str]) -> str:
@@ -41,9 +68,7 @@ def help_text(topic: list[str]) -> str:
         return command_help(name)
     if name in GROUPS:
         return "\n".join([f"holdfast {name}: {GROUPS[name]}", *_below(name)])
-    from holdfast.cli.suggestions import unknown_command
-
-    inner = topic[0] if find_members(topic[0]) else ""
+    inner = topic[0] if next_words(topic[0]) else ""
     raise unknown_command(["help", *topic], 3 if inner else 2, inner)
 
 
@@ -75,10 +100,10 @@ def command_help(name: str) -> str:
 
 def _below(name: str) -> list[str]:
     """Return the usage of the commands whose names begin with this one."""
-    commands = load_all()
     lines = []
-    for full in find_members(name):
-        lines += ["", *usage(full, "  "), f"      {commands[full].about}"]
+    for full, spec in load_all().items():
+        if full.startswith(f"{name} "):
+            lines += ["", *usage(full, "  "), f"      {spec.about}"]
     return lines
 
 
@@ -88,21 +113,16 @@ def usage(name: str, indent: str) -> list[str]:
     parameters = sorted(load_all()[name].parameters, key=lambda p: (p.into == "words", p.is_option))
     lines = [f"{indent}holdfast {name}"]
     for parameter in parameters:
-        part = _slot(parameter)
+        dots = "..." if parameter.is_many else ""
+        part = f"{parameter.name} {parameter.value}".rstrip()
+        if parameter.into == "words":
+            part, dots = f"-- {part}{dots}", ""
+        part = part + dots if parameter.is_required else f"[{part}]{dots}"
         if len(lines[-1]) + len(part) < _MAX_USAGE_COLUMNS:
             lines[-1] += f" {part}"
         else:
             lines.append(f"{indent}    {part}")
     return lines
-
-
-def _slot(parameter: Parameter) -> str:
-    """Return a parameter as a usage line shows it, such as ``[--task TEXT]...``."""
-    dots = "..." if parameter.is_many else ""
-    name = f"{parameter.name} {parameter.value}".rstrip()
-    if parameter.into == "words":
-        name, dots = f"-- {name}{dots}", ""
-    return name + dots if parameter.is_required else f"[{name}]{dots}"
 
 
 def label(parameter: Parameter) -> str:
@@ -123,3 +143,145 @@ def _rows(parameters: Sequence[Parameter]) -> list[str]:
 def _columns(rows: list[tuple[str, str]]) -> list[str]:
     width = max(len(name) for name, _ in rows)
     return [f"  {name:{width}}  {text}" for name, text in rows]
+
+
+def nearest(word: str, names: Iterable[str]) -> str | None:
+    """Return the name that was probably meant, if one is near enough."""
+    named = {name.casefold(): name for name in reversed(list(names))}
+    typed = word.casefold()
+    if typed in named:
+        return named[typed]
+    if len(word.strip("-")) > 2:
+        begun = [name for name in reversed(named.values()) if name.startswith(word)]
+        if begun:
+            return begun[0]
+    close = get_close_matches(typed, named, 1, _MIN_LIKENESS)
+    return named[close[0]] if close else None
+
+
+def unknown_command(words: list[str], position: int, group: str) -> Usage:
+    """Return the error about a word that is no command, or none of this group."""
+    word = words[position - 1]
+    if group:
+        meant = nearest(word, next_words(group))
+        message = f"`holdfast {group}` has no {quote_word(word)} (argument {position})"
+    else:
+        commands = load_all()
+        inner = [name for name in commands if name.endswith(f" {word}")]
+        called = [_OTHER_PROGRAMS_WORDS[word]] if word in _OTHER_PROGRAMS_WORDS else inner
+        first_words = [name for name in commands if " " not in name]
+        meant = called[0] if called else nearest(word, [*first_words, *GROUPS])
+        message = f"there is no command {quote_word(word)} (argument {position})"
+    fallback = f"holdfast help {group}".rstrip()
+    if meant is None:
+        return Usage(message, fallback)
+    if meant == _VERSION:
+        return _version_meant(message, words)
+    corrected = [*words[: position - 1], *meant.split(" "), *words[position:]]
+    return Usage(f"{message}; did you mean {meant!r}?", _line_of(corrected, fallback))
+
+
+def unknown_option(reader: WordReader) -> Usage:
+    """Return the error about the option that the reader has just met."""
+    words, position, path = reader.words, reader.position, reader.path
+    word = words[position - 1]
+    name, equals, value = word.partition("=")
+    if word == _VERSION:
+        return Usage(f"{_VERSION} (argument {position}) stands alone", f"holdfast {_VERSION}")
+    in_command = f"`holdfast {' '.join(path)}`" if path else "holdfast"
+    message = f"{in_command} has no option {quote_word(name)} (argument {position})"
+    if path:
+        meant = nearest(name, reader.options)
+    else:
+        meant = _OTHER_PROGRAMS_WORDS.get(name) or nearest(name, [*reader.options, _VERSION])
+    if meant == _VERSION:
+        return _version_meant(message, words)
+    if meant is not None:
+        corrected = [*words[: position - 1], meant + equals + value, *words[position:]]
+        return Usage(f"{message}; did you mean {meant}?", _line_of(corrected, _help(path)))
+    if reader.command is not None:
+        message += "; text that begins with a dash stands after `--`"
+    return Usage(message, _help(path))
+
+
+def _version_meant(message: str, words: list[str]) -> Usage:
+    """Suggest ``--version``, which takes nothing else of the line but ``--json``."""
+    as_json = " --json" if "--json" in words else ""
+    return Usage(f"{message}; did you mean {_VERSION}?", f"holdfast {_VERSION}{as_json}")
+
+
+def too_many(reader: WordReader, arguments: list[Parameter]) -> Usage:
+    """Return the error about the words that no argument takes."""
+    words, positionals = reader.words, reader.positionals
+    name = " ".join(reader.path)
+    position, word = positionals[len(arguments)]
+    if not arguments and next_words(name):
+        return unknown_command(words, position, name)
+    names = " ".join(argument.name for argument in arguments) or "no arguments"
+    too_much = f"{quote_word(word)} (argument {position}) is too many"
+    message = f"`holdfast {name}` takes {names}; {too_much}"
+    if not arguments or arguments[-1].kind != "text":
+        return Usage(message, _help(reader.path))
+    positions = [position for position, _ in positionals[len(arguments) - 1 :]]
+    joined = " ".join(words[position - 1] for position in positions)
+    corrected = [
+        joined if position == positions[0] else word
+        for position, word in enumerate(words, 1)
+        if position not in positions[1:]
+    ]
+    hint = _line_of(corrected, _help(reader.path))
+    return Usage(f"{message}; text of several words stands in quotes", hint)
+
+
+def _help(path: list[str]) -> str:
+    return " ".join(["holdfast", "help", *path])
+
+
+def _line_of(words: list[str], fallback: str) -> str:
+    """Return the whole command line, for copying, or the fallback if it is too long to read."""
+    line = " ".join(["holdfast", *map(shell_word, words)])
+    return line if len(line) <= _MAX_HINT_CHARS and line.isprintable() else fallback
+
+
+def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
+    """Return the name that was probably meant, and the command line that has it.
+
+    The names come from completion, so whatever can be completed can be corrected. ``only_fixed``:
+    consider only names that are the same everywhere, so that no workspace is opened.
+    """
+    reader = WordReader(words)
+    try:
+        reader.read()
+    except Usage:
+        return None
+    for position, name, parameter in _names_in(reader):
+        if only_fixed and parameter.names not in _SAME_EVERYWHERE:
+            continue
+        known = [value for value, _ in find_values(parameter, reader, name)]
+        meant = None if name in known else nearest(name, known)
+        if meant is None:
+            continue
+        is_numbered = parameter.names in _NUMBERED
+        if is_numbered and name.translate(_WITHOUT_DIGITS) == meant.translate(_WITHOUT_DIGITS):
+            continue  # another task's number is no slip of the keyboard
+        word = words[position - 1]
+        repaired = word[: len(word) - len(name)] + meant
+        line = [*words[: position - 1], repaired, *words[position:]]
+        return meant, _line_of(line, "holdfast help")
+    return None
+
+
+def _names_in(reader: WordReader) -> Iterator[tuple[int, str, Parameter]]:
+    """Yield every word that names something, with its position."""
+    arguments = reader.command.arguments if reader.command else []
+    for argument, (position, word) in zip(arguments, reader.positionals, strict=False):
+        if argument.names not in _NOT_NAMES:
+            yield position, word, argument
+    for name, option in reader.options.items():
+        value = reader.values.get(option.into)
+        if name == option.short or option.names in _NOT_NAMES or not isinstance(value, str):
+            continue
+        for position, word in enumerate(reader.words, 1):
+            is_value = word in (f"{option.name}={value}", value)
+            if is_value and (position, word) not in reader.positionals:
+                yield position, value, option

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.answers.text import clean
-from holdfast.cli.answer import make_declarer, make_page
+from holdfast.answers import clean
+from holdfast.cli.answer import Answer, ChangeKind
 from holdfast.cli.parser import GROUPS, Parameter, command
-from holdfast.cli.screen import count_cells, draw_bar, pad, shorten
+from holdfast.cli.screen import Screen, count_cells, draw_bar, pad, shorten
 from holdfast.core.initiatives import CREATE, current_of
 from holdfast.core.refusal import shell_word
 from holdfast.initiatives import Initiatives
@@ -15,18 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.answer import Answer, Changed
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper, Receipt
 
 GROUPS["initiative"] = "goals that last for months, milestone by milestone"
 
 _MILESTONE = Parameter("MILESTONE", "its id, such as M1", names="milestone")
-_NAME = Parameter("NAME", "its name, or that of its folder", names="initiative")
-_MAYBE = Parameter("[NAME]", "another than the current one", names="initiative")
-
 _TITLE_MAX, _TITLE_MIN = 60, 12
 _BAR, _SHORT_BAR, _NARROW = 20, 10, 80
 _COUNT_COLUMNS = 7
@@ -48,14 +43,19 @@ def _answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
         if initiative:
             yield f"  next: {clean(initiative['next'])}"
 
-    return make_page({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
+    return Answer({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
 
 
-on_initiative = make_declarer(Initiatives, lambda args: {"id": args["id"]}, _answer)
+on_initiative = ChangeKind({"id": "id"}, _answer, Initiatives)
 """Declare a command that changes an initiative."""
 
 
-@on_initiative(
+def _task_became(_receipt: Receipt, values: Fields) -> str:
+    became = "done" if values["done"] else "added"
+    return f"task of {values['milestone']} {became}: {values['text']}"
+
+
+on_initiative(
     "initiative create: begin an initiative; it is the current one",
     Parameter("TITLE", "what it is called", into="name"),
     Parameter(
@@ -66,112 +66,72 @@ on_initiative = make_declarer(Initiatives, lambda args: {"id": args["id"]}, _ans
     ),
     Parameter("--files", "write a page with its milestones, for people to read and tick"),
     "holdfast initiative create 'Tidy billing' --milestone 'M1: Map' --milestone M2",
-)
-def create(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.create(**values), f"initiative {values['name']} created"
-
-
-@on_initiative(
+)(Initiatives.create, "initiative {name} created")
+on_initiative(
     "initiative start: start a milestone, or go back to one that is open",
     _MILESTONE,
     "holdfast initiative start M1",
-)
-def start(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.start(**values), f"milestone {values['milestone']} started"
-
-
-@on_initiative(
+)(Initiatives.start, "milestone {milestone} started")
+on_initiative(
     "initiative task: add a task to a milestone, or tick it",
     _MILESTONE,
     Parameter("TEXT", "one line"),
     Parameter("--done", "it is done"),
     "holdfast initiative task M1 'List all readers' --done",
-)
-def task(initiatives: Initiatives, values: Fields) -> Changed:
-    became = "done" if values["done"] else "added"
-    done = f"task of {values['milestone']} {became}: {values['text']}"
-    return initiatives.task(**values), done
-
-
-@on_initiative(
+)(Initiatives.task, _task_became)
+on_initiative(
     "initiative complete: complete a milestone; the next one is current",
     _MILESTONE,
     "holdfast initiative complete M1",
-)
-def complete(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.complete(**values), f"milestone {values['milestone']} completed"
-
-
-@on_initiative(
+)(Initiatives.complete, "milestone {milestone} completed")
+on_initiative(
     "initiative block: say that the initiative cannot go on",
     Parameter("--reason TEXT", "why", required=True),
     "holdfast initiative block --reason 'waits for the contract'",
+)(Initiatives.block, "blocked: {reason}")
+on_initiative("initiative unblock: say that it goes on", "holdfast initiative unblock")(
+    Initiatives.unblock, "it goes on"
 )
-def block(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.block(**values), f"blocked: {values['reason']}"
-
-
-@on_initiative("initiative unblock: say that it goes on", "holdfast initiative unblock")
-def unblock(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.unblock(**values), "it goes on"
-
-
-@on_initiative(
+on_initiative(
     "initiative finish: complete the initiative, for good",
     Parameter("--force", "although milestones are open"),
     Parameter("--reason TEXT", "why, with --force"),
     "holdfast initiative finish",
     "holdfast initiative finish --force --reason 'sold'",
-)
-def finish(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.finish(**values), "initiative completed"
-
-
-@on_initiative(
+)(Initiatives.finish, "initiative completed")
+on_initiative(
     "initiative archive: archive an initiative that is completed", "holdfast initiative archive"
-)
-def archive(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.archive(**values), "initiative archived"
+)(Initiatives.archive, "initiative archived")
 
 
 @command(
     "initiative show: show where it stands: milestones, tasks, files and workflows",
-    _MAYBE,
+    Parameter("[NAME]", "another than the current one", names="initiative"),
     "holdfast initiative show",
     "holdfast initiative show 'Tidy billing' --json",
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
     fields, notes = Initiatives(keeper).show(args["name"])
-    return make_page(fields, lambda screen: initiative_page(screen, fields), notes)
+    return Answer(fields, lambda screen: initiative_page(screen, fields), notes)
 
 
-@on_initiative(
+on_initiative(
     "initiative use: make another initiative the current one",
-    _NAME,
+    Parameter("NAME", "its name, or that of its folder", names="initiative"),
     "holdfast initiative use tidy-billing",
-)
-def use(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.use(**values), f"{values['name']} is the current initiative"
-
-
-@on_initiative(
+)(Initiatives.use, "{name} is the current initiative")
+on_initiative(
     "initiative sync: compare all that tells where it stands, and mend what is stale",
     Parameter("--from files", "take what the milestone files say", into="source"),
     "holdfast initiative sync",
     "holdfast initiative sync --from files",
-)
-def sync(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.sync(**values), "all sources agree"
-
-
-@on_initiative(
+)(Initiatives.sync, "all sources agree")
+on_initiative(
     "initiative recover: make a checkpoint from milestone files, where nothing else is left",
     Parameter("[NAME]", "its folder, where there are several", names="initiative"),
     "holdfast initiative recover",
     "holdfast initiative recover tidy-billing",
-)
-def recover(initiatives: Initiatives, values: Fields) -> Changed:
-    return initiatives.recover(**values), "recovered, and a fresh checkpoint written"
+)(Initiatives.recover, "recovered, and a fresh checkpoint written")
 
 
 def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -191,11 +151,45 @@ def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "  " + screen.paint(f"blocked: {clean(initiative['reason'])}", "warn")
     yield ""
     yield from _milestones(screen, initiative)
-    yield from _workflows(screen, fields["workflows"])
-    yield from _files(screen, fields)
+    workflows = []
+    for row in fields["workflows"]:
+        status = str(row["status"])
+        facts = [row["milestone"] or "", status.replace("_", " ")]
+        if row["phase"] and status in ("in_progress", "blocked"):
+            facts.append(f"phase {row['phase_index']}/{row['phase_total']} {row['phase']}")
+        mark = _MARKS.get(status, status)
+        workflows.append(screen.row(mark, f"{row['id']}  {row['title']}", *facts))
+    yield from _section(screen, "Workflows", workflows)
+    paths = [path for path in (fields["status_file"], *fields["pages"]) if path]
+    yield from _section(screen, "Files", [screen.paint(clean(path), "dim") for path in paths])
+    for text in fields["disagreements"]:
+        yield "  " + screen.paint(clean(text), "warn")
     yield from _elsewhere(screen, fields)
     yield ""
     yield f"  next: {clean(initiative['next'])}"
+
+
+def _section(screen: Screen, title: str, lines: list[str]) -> Iterator[str]:
+    """Yield the lines below their title; nothing if there are none."""
+    if lines:
+        yield ""
+        yield "  " + screen.paint(title, "strong")
+    for line in lines:
+        yield f"  {line}"
+
+
+def _elsewhere(screen: Screen, fields: Fields) -> Iterator[str]:
+    others = []
+    for other in fields["others"]:
+        status = other["status"]
+        mark = _MARKS.get(status, status)
+        others.append(screen.row(mark, other["name"], status.replace("_", " ")))
+    yield from _section(screen, "Other initiatives", others)
+    folders = [
+        f"{clean(folder)}: holdfast initiative recover {clean(shell_word(folder))}"
+        for folder in fields["recoverable"]
+    ]
+    yield from _section(screen, "Found in the milestone files", folders)
 
 
 def _position(screen: Screen, initiative: Fields) -> str:
@@ -236,41 +230,3 @@ def _milestones(screen: Screen, initiative: Fields) -> Iterator[str]:
             for task in milestone["tasks"]:
                 mark = "completed" if task["done"] else "pending"
                 yield " " * 6 + screen.row(mark, task["text"])
-
-
-def _workflows(screen: Screen, rows: list[Fields]) -> Iterator[str]:
-    if rows:
-        yield ""
-        yield "  " + screen.paint("Workflows", "strong")
-    for row in rows:
-        status = str(row["status"])
-        facts = [row["milestone"] or "", status.replace("_", " ")]
-        if row["phase"] and status in ("in_progress", "blocked"):
-            facts.append(f"phase {row['phase_index']}/{row['phase_total']} {row['phase']}")
-        yield "  " + screen.row(_MARKS.get(status, status), f"{row['id']}  {row['title']}", *facts)
-
-
-def _files(screen: Screen, fields: Fields) -> Iterator[str]:
-    paths = [path for path in (fields["status_file"], *fields["pages"]) if path]
-    if paths:
-        yield ""
-        yield "  " + screen.paint("Files", "strong")
-    for path in paths:
-        yield "  " + screen.paint(clean(path), "dim")
-    for text in fields["disagreements"]:
-        yield "  " + screen.paint(clean(text), "warn")
-
-
-def _elsewhere(screen: Screen, fields: Fields) -> Iterator[str]:
-    if fields["others"]:
-        yield ""
-        yield "  " + screen.paint("Other initiatives", "strong")
-    for other in fields["others"]:
-        status = other["status"]
-        mark = _MARKS.get(status, status)
-        yield "  " + screen.row(mark, other["name"], status.replace("_", " "))
-    if fields["recoverable"]:
-        yield ""
-        yield "  " + screen.paint("Found in the milestone files", "strong")
-    for folder in fields["recoverable"]:
-        yield f"  {clean(folder)}: holdfast initiative recover {clean(shell_word(folder))}"

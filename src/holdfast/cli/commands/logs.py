@@ -5,21 +5,21 @@ These are learnings, the forge context, interviews and delegations.
 
 from __future__ import annotations
 
-from holdfast.answers.text import clean
-from holdfast.cli.answer import make_declarer, make_done_page, make_page
-from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
-from holdfast.cli.screen import count_cells, draw_bar, pad
+from holdfast.answers import clean
+from holdfast.cli.answer import Answer, ChangeKind, make_done_page
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
+from holdfast.cli.screen import Screen, count_cells, counted, draw_bar, pad
 from holdfast.errors import HoldfastError
+from holdfast.keeper import Keeper, Receipt
+from holdfast.keeper.logs import Delegations, Interviews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
-    from holdfast.cli.answer import Answer, Changed
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
-    from holdfast.keeper import Keeper, Receipt
 
 GROUPS["interview"] = "record how sure a skill was, or that nobody let it ask"
 GROUPS["forge"] = "add to the forge context, or show it"
@@ -30,18 +30,20 @@ _CHOSEN = Parameter("--chosen NAME", "what the person chose", required=True)
 _MAX_ROWS = 10
 
 
-def _answer(receipt: Receipt, done: str, key: str, entries: str) -> Answer:
+def _answer(key: str, entries: str) -> Callable[[Arguments, Receipt, str], Answer]:
     """Answer with the newest entry; none if the list was emptied before a retry of the command."""
-    newest = receipt.state[entries][-1] if receipt.state[entries] else None
-    return make_done_page(done, {key: newest, "seqs": receipt.seqs}, receipt.notes)
+
+    def answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
+        newest = receipt.state[entries][-1] if receipt.state[entries] else None
+        return make_done_page(done, {key: newest, "seqs": receipt.seqs}, receipt.notes)
+
+    return answer
 
 
-on_log = make_declarer(
-    lambda keeper: keeper,
-    lambda args: {"id": args["id"]},
-    lambda _args, receipt, done: _answer(receipt, done, "entry", "entries"),
-)
-"""Declare a command that adds an entry to a log."""
+_ID = {"id": "id"}
+on_forge = ChangeKind(_ID, _answer("entry", "entries"))
+on_delegations = ChangeKind(_ID, _answer("entry", "entries"), Keeper.delegations)
+on_skips = ChangeKind(_ID, _answer("skip", "skips"), Keeper.interviews)
 
 
 @command(
@@ -52,7 +54,7 @@ on_log = make_declarer(
     "holdfast remember 'Ada wants short commits' --kind preference",
 )
 def remember(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.remember(**own_values(args), id=args["id"])
+    receipt = keeper.remember(**args["own"], id=args["id"])
     verb = "remembered" if receipt.seqs else "known already"
     try:
         path = keeper.memory().path
@@ -62,14 +64,12 @@ def remember(keeper: Keeper, args: Arguments) -> Answer:
     return make_done_page(f"{verb}: {args['text']}", fields, receipt.notes)
 
 
-@on_log(
+on_forge(
     "forge add: add a line to the forge context",
     Parameter("KEY", "what it is about"),
     Parameter("TEXT", "what was found out"),
     "holdfast forge add build 'Uses make, not npm'",
-)
-def forge_add(keeper: Keeper, values: Fields) -> Changed:
-    return keeper.note_forge(**values), f"{values['key']}: {values['text']}"
+)(Keeper.note_forge, "{key}: {text}")
 
 
 @command(
@@ -87,7 +87,7 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
         if not entries:
             yield "The forge context is empty."
 
-    return make_page({"entries": entries}, lines, keeper.drain_notes())
+    return Answer({"entries": entries}, lines, keeper.drain_notes())
 
 
 @command(
@@ -110,7 +110,8 @@ def interview_record(keeper: Keeper, args: Arguments) -> Answer:
         questions=args["questions"] or 0,
         id=args["id"],
     )
-    return _answer(receipt, f"interview of {args['skill']} recorded", "interview", "interviews")
+    done = f"interview of {args['skill']} recorded"
+    return _answer("interview", "interviews")(args, receipt, done)
 
 
 def _score(name: str, value: object) -> float:
@@ -122,22 +123,19 @@ def _score(name: str, value: object) -> float:
         raise Usage(message, usage) from None
 
 
-@command(
+on_skips(
     "interview skip: record that the user did not want to be asked",
     Parameter("SKILL", "the skill"),
     Parameter("--reason TEXT", "what the user said", required=True),
     "holdfast interview skip plan --reason 'just do it'",
-)
-def interview_skip(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.interviews().skip(**own_values(args), id=args["id"])
-    return _answer(receipt, f"{args['skill']} went without an interview", "skip", "skips")
+)(Interviews.skip, "{skill} went without an interview")
 
 
 @command("interview show: show the newest interviews", "holdfast interview show")
 def interview_show(keeper: Keeper, _args: Arguments) -> Answer:
     fields: Fields = {**keeper.interviews().show()}
     del fields["extra"]
-    return make_page(fields, lambda screen: _interview_lines(screen, fields), keeper.drain_notes())
+    return Answer(fields, lambda screen: _interview_lines(screen, fields), keeper.drain_notes())
 
 
 def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -161,7 +159,7 @@ def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield screen.paint(f"  {hidden} earlier: holdfast log", "dim")
 
 
-@on_log(
+on_delegations(
     "delegation record: record what an agent was given, and how it ended",
     Parameter("--agent NAME", "the agent", required=True),
     Parameter("--outcome TEXT", "how it ended, in a word of your own", required=True),
@@ -170,51 +168,37 @@ def _interview_lines(screen: Screen, fields: Fields) -> Iterator[str]:
     Parameter("--complexity TEXT", "how hard it was"),
     Parameter("--duration-ms N", "how long it took", kind="count"),
     "holdfast delegation record --agent tester --task-type tests --outcome success",
-)
-def delegation_record(keeper: Keeper, values: Fields) -> Changed:
-    done = f"delegation to {values['agent']} recorded"
-    return keeper.delegations().record(**values), done
+)(Delegations.record, "delegation to {agent} recorded")
 
 
-@on_log(
+def _escalate(delegations: Delegations, *, resolved: str | None, **values: Any) -> Receipt:
+    if resolved not in (None, "yes", "no"):
+        usage = "holdfast delegation escalate --from A --to B --reason TEXT"
+        raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", usage)
+    return delegations.escalate(**values, resolved=None if resolved is None else resolved == "yes")
+
+
+on_delegations(
     "delegation escalate: record that one agent handed over to another",
     Parameter("--from NAME", "who gave up", into="from_agent", required=True),
     Parameter("--to NAME", "who took over", into="to_agent", required=True),
     Parameter("--reason TEXT", "why", required=True),
     Parameter("--resolved yes|no", "whether that helped"),
     "holdfast delegation escalate --from tester --to architect --reason 'two failures'",
-)
-def delegation_escalate(keeper: Keeper, values: Fields) -> Changed:
-    resolved = values["resolved"]
-    if resolved not in (None, "yes", "no"):
-        usage = "holdfast delegation escalate --from A --to B --reason TEXT"
-        raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", usage)
-    values["resolved"] = None if resolved is None else resolved == "yes"
-    done = f"{values['from_agent']} handed over to {values['to_agent']}"
-    return keeper.delegations().escalate(**values), done
-
-
-@on_log(
+)(_escalate, "{from_agent} handed over to {to_agent}")
+on_delegations(
     "delegation override: record that a person chose another agent than the one suggested",
     _SUGGESTED,
     _CHOSEN,
     "holdfast delegation override --suggested tester --chosen reviewer",
-)
-def delegation_override(keeper: Keeper, values: Fields) -> Changed:
-    done = f"{values['chosen']} was chosen instead of {values['suggested']}"
-    return keeper.delegations().override(**values), done
-
-
-@on_log(
+)(Delegations.override, "{chosen} was chosen instead of {suggested}")
+on_delegations(
     "delegation routing: record that a person chose another workflow than the one suggested",
     _SUGGESTED,
     _CHOSEN,
     Parameter("--intent TEXT", "what the person wanted", required=True),
     "holdfast delegation routing --suggested oneshot --chosen apex --intent feature",
-)
-def delegation_routing(keeper: Keeper, values: Fields) -> Changed:
-    done = f"{values['chosen']} was chosen instead of {values['suggested']}"
-    return keeper.delegations().routing(**values), done
+)(Delegations.routing, "{chosen} was chosen instead of {suggested}")
 
 
 @command(
@@ -225,7 +209,7 @@ def delegation_routing(keeper: Keeper, values: Fields) -> Changed:
 )
 def delegation_list(keeper: Keeper, args: Arguments) -> Answer:
     fields = keeper.delegations().list(agent=args["agent"])
-    return make_page(fields, lambda screen: _delegation_lines(screen, fields), keeper.drain_notes())
+    return Answer(fields, lambda screen: _delegation_lines(screen, fields), keeper.drain_notes())
 
 
 def _delegation_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -254,7 +238,7 @@ def _choices(
     screen: Screen, rows: list[Fields], what: str, first: str, second: str
 ) -> Iterator[str]:
     for row in rows:
-        times = f"{row['count']} time{'s' if row['count'] != 1 else ''}"
+        times = counted(row["count"], "times")
         if "resolved" in row:
             times += f", {row['resolved']} resolved"
         choice = f"{clean(row[first])} {screen.arrow} {clean(row[second])}"

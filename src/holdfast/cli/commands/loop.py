@@ -6,19 +6,19 @@ import gc
 import os
 import sys
 
-from holdfast.answers import json
-from holdfast.answers.text import clean
-from holdfast.cli.answer import FAILED, Answer, answer_change, make_declarer
-from holdfast.cli.parser import GROUPS, Parameter, Usage, command, own_values
-from holdfast.cli.screen import Screen, next_lines, note_lines
+from holdfast import answers
+from holdfast.answers import clean
+from holdfast.cli.answer import FAILED, Answer, ChangeKind, answer_change
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
+from holdfast.cli.screen import Screen, counted, next_lines
 from holdfast.core.refusal import shell_word
 from holdfast.loops import Loops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
-    from holdfast.cli.answer import Changed
     from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.keeper import Keeper, Receipt
@@ -28,9 +28,6 @@ GROUPS["loop guardrail"] = "lessons that every iteration is told"
 
 _SLUG = Parameter(
     "[SLUG]", "the loop's name (default: the one that is active)", kind="id", names="loop"
-)
-_NEW = Parameter(
-    "SLUG", "the loop's name: lower case letters, digits and -", kind="id", names="loop"
 )
 _UNIT = Parameter("UNIT", "the unit: T1, or R1 in knowledge mode", names="unit")
 _LIMIT = Parameter("--timeout TIME", "how long one run may take: 90s, 10m, 2h (default 30m)")
@@ -44,17 +41,13 @@ _NO_UNIT = {
 _DUE = {"confirm": ", to be confirmed", "verify": ", to be verified", "timeout": ", out of them"}
 
 
-def _target(args: Arguments) -> Fields:
-    return {"slug": args["workflow"], "id": args["id"]}
-
-
-on_loop = make_declarer(Loops, _target, answer_change)
+on_loop = ChangeKind({"slug": "workflow", "id": "id"}, answer_change, Loops)
 """Declare a command that changes the loop of ``-w``, or the active one."""
 
 
 @command(
     "loop new: open a loop with its pages, or go on with the active one of this name",
-    _NEW,
+    Parameter("SLUG", "the loop's name: lower case letters, digits and -", kind="id", names="loop"),
     Parameter("--mode MODE", "development (tasks T1…, the default) or knowledge (phases R1…)"),
     Parameter("--task NAME", "what it is called"),
     Parameter("--domain NAME", "feature, bug, refactor, research, writing, analysis, …"),
@@ -67,7 +60,7 @@ on_loop = make_declarer(Loops, _target, answer_change)
     "holdfast loop new survey --mode knowledge --domain research",
 )
 def new(keeper: Keeper, args: Arguments) -> Answer:
-    options = {**own_values(args), "mode": args["mode"] or "development"}
+    options = {**args["own"], "mode": args["mode"] or "development"}
     receipt = Loops(keeper).new(**options, id=args["id"])
     verb = "goes on" if receipt.resumed else "opened"
     folder = receipt.state["record"].rpartition("/")[0]
@@ -88,7 +81,7 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast loop plan user-auth --unit 'T2: Log in' --depends T1 --max 8",
 )
 def plan(keeper: Keeper, args: Arguments) -> Answer:
-    options = own_values(args)
+    options = args["own"]
     options["slug"] = _slug(args)
     options["files"] = _split([args["files"] or ""])
     depends = _split(args["depends"])
@@ -106,7 +99,7 @@ def plan(keeper: Keeper, args: Arguments) -> Answer:
 def next_turn(keeper: Keeper, args: Arguments) -> Answer:
     turn, notes = Loops(keeper).next(_slug(args))
     return Answer(
-        lambda: json.with_notes({"next": turn}, notes),
+        answers.with_notes({"next": turn}, notes),
         lambda screen: _turn_lines(screen, turn, notes),
     )
 
@@ -118,31 +111,43 @@ def _turn_lines(screen: Screen, turn: Fields, notes: list[str]) -> Iterator[str]
     if "unit" not in turn:
         yield screen.row("pending", _NO_UNIT[turn["turn"]])
     else:
-        yield from _unit_turn(screen, turn)
-    yield from note_lines(screen, notes)
+        number = f"iteration {turn['iteration']} of {turn['max_iterations']}"
+        head = clean(f"{turn['unit']}: {turn['title']}")
+        yield f"{screen.mark('in_progress')} {screen.paint(head, 'strong')}"
+        yield f"  {clean(turn['status'].replace('_', ' '))}, {number}{_DUE.get(turn['turn'], '')}"
+        for key in ("criteria", "files", "output", "remaining", "blockers", "verify", "model"):
+            value = turn.get(key)
+            if value:
+                text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+                yield f"  {key}: {clean(text)}"
+        for lesson in turn["guardrails"]:
+            text = f"when {lesson.get('when')}: {lesson.get('problem')}; {lesson.get('solution')}"
+            yield f"  guardrail: {clean(text)}"
+        if "choices" in turn:
+            yield f"  choices: {clean(turn['choices'])}"
+    yield from map(screen.note, notes)
     yield f"  next: {clean(turn['command'])}"
     for alternative in turn.get("or", ()):
         yield f"    or: {clean(alternative)}"
 
 
-def _unit_turn(screen: Screen, turn: Fields) -> Iterator[str]:
-    number = f"iteration {turn['iteration']} of {turn['max_iterations']}"
-    head = clean(f"{turn['unit']}: {turn['title']}")
-    yield f"{screen.mark('in_progress')} {screen.paint(head, 'strong')}"
-    yield f"  {clean(turn['status'].replace('_', ' '))}, {number}{_DUE.get(turn['turn'], '')}"
-    for key in ("criteria", "files", "output", "remaining", "blockers", "verify", "model"):
-        if turn.get(key):
-            value = turn[key]
-            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            yield f"  {key}: {clean(text)}"
-    for lesson in turn["guardrails"]:
-        text = f"when {lesson.get('when')}: {lesson.get('problem')}; {lesson.get('solution')}"
-        yield f"  guardrail: {clean(text)}"
-    if "choices" in turn:
-        yield f"  choices: {clean(turn['choices'])}"
+def _unit_became(what: str) -> Callable[[Receipt, Fields], str]:
+    """Say what was done to the unit, and the status that it has now."""
+
+    def describe(receipt: Receipt, values: Fields) -> str:
+        return f"{what.format(**values)}{_status(receipt, values['unit'])}"
+
+    return describe
 
 
-@on_loop(
+def _status(receipt: Receipt, unit: str) -> str:
+    for task in receipt.state["tasks"]:
+        if str(task["id"]) == unit:
+            return f": {task['status'].replace('_', ' ').replace('completed', 'done')}"
+    return ": ?"
+
+
+on_loop(
     "loop iterate: record an iteration; with the unit's signal it goes on to be confirmed",
     _UNIT,
     Parameter("--did TEXT", "what was done", required=True),
@@ -152,26 +157,24 @@ def _unit_turn(screen: Screen, turn: Fields) -> Iterator[str]:
     Parameter("--signal SIGNAL", "T1_DONE, when every criterion is met"),
     "holdfast loop iterate T1 --did 'The model' --remaining 'Its tests'",
     "holdfast loop iterate T1 --did 'Its tests' --commit 4f5e6d7 --signal T1_DONE",
-)
-def iterate(loops: Loops, values: Fields) -> Changed:
-    receipt = loops.iterate(**values)
-    return receipt, f"iteration of {values['unit']} recorded{_status(receipt, values['unit'])}"
+)(Loops.iterate, _unit_became("iteration of {unit} recorded"))
 
 
-@on_loop(
+def _confirm(loops: Loops, *, clean: bool, issues: str | None, **values: Any) -> Receipt:
+    if clean == (issues is not None):
+        message = "`holdfast loop confirm` takes either --clean or --issues TEXT"
+        raise Usage(message, "holdfast help loop confirm")
+    return loops.confirm(issues=issues, **values)
+
+
+on_loop(
     "loop confirm: record the pass that confirms a unit",
     _UNIT,
     Parameter("--clean", "nothing was found"),
     Parameter("--issues TEXT", "what was found; it goes back to work"),
     "holdfast loop confirm T1 --clean",
     "holdfast loop confirm T1 --issues 'No test for an empty name'",
-)
-def confirm(loops: Loops, values: Fields) -> Changed:
-    if values.pop("clean") == (values["issues"] is not None):
-        message = "`holdfast loop confirm` takes either --clean or --issues TEXT"
-        raise Usage(message, "holdfast help loop confirm")
-    receipt = loops.confirm(**values)
-    return receipt, f"confirmation of {values['unit']}{_status(receipt, values['unit'])}"
+)(_confirm, _unit_became("confirmation of {unit}"))
 
 
 @command(
@@ -194,15 +197,16 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     if sum(ways) != 1 or (args["words"] and not args["run"]):
         either = "either --passed, --failed TEXT or --run -- COMMAND"
         raise Usage(f"`holdfast loop verify` takes {either}", "holdfast help loop verify")
-    loops, unit = Loops(keeper), args["unit"]
-    if not args["run"]:
-        receipt = loops.verify(unit, failed=args["failed"], **_target(args))
-        return answer_change(args, receipt, f"verification of {unit}{_status(receipt, unit)}")
-    receipt = loops.run_verification(unit, args["words"], timeout=args["timeout"], **_target(args))
-    done = f"verification of {unit}{_status(receipt, unit)}"
-    task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
-    if task["status"] == "completed":
+    loops, unit, target = Loops(keeper), args["unit"], {"slug": args["workflow"], "id": args["id"]}
+    if args["run"]:
+        receipt = loops.run_verification(unit, args["words"], timeout=args["timeout"], **target)
+    else:
+        receipt = loops.verify(unit, failed=args["failed"], **target)
+    status = _status(receipt, unit)
+    done = f"verification of {unit}{status}"
+    if not args["run"] or status == ": done":
         return answer_change(args, receipt, done)
+    task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
     aim = f" -w {shell_word(args['workflow'])}" if args["workflow"] else ""
     why, following = str(task.get("remaining") or ""), f"holdfast loop next{aim}"
 
@@ -210,41 +214,30 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
         yield screen.row("blocked", done)
         for line in why.split("\n"):
             yield f"  {clean(line)}"
-        yield from note_lines(screen, receipt.notes)
+        yield from map(screen.note, receipt.notes)
         yield f"  next: {clean(following)}"
 
     return Answer(
-        lambda: json.failed_verification(receipt, unit, why, following), lines, code=FAILED
+        lambda: answers.failed_verification(receipt, unit, why, following), lines, code=FAILED
     )
 
 
-@on_loop(
+on_loop(
     "loop block: say that a unit cannot go on; the next one is free",
     _UNIT,
     Parameter("--reason TEXT", "why", required=True),
     "holdfast loop block T3 --reason 'waits for access'",
+)(Loops.block, "{unit} blocked")
+on_loop("loop unblock: let a blocked unit go on", _UNIT, "holdfast loop unblock T3")(
+    Loops.unblock, _unit_became("{unit} goes on")
 )
-def block(loops: Loops, values: Fields) -> Changed:
-    return loops.block(**values), f"{values['unit']} blocked"
-
-
-@on_loop("loop unblock: let a blocked unit go on", _UNIT, "holdfast loop unblock T3")
-def unblock(loops: Loops, values: Fields) -> Changed:
-    receipt = loops.unblock(**values)
-    return receipt, f"{values['unit']} goes on{_status(receipt, values['unit'])}"
-
-
-@on_loop(
+on_loop(
     "loop extend: allow a unit more iterations",
     _UNIT,
     Parameter("--max N", "how many altogether", kind="count", required=True),
     "holdfast loop extend T1 --max 10",
-)
-def extend(loops: Loops, values: Fields) -> Changed:
-    return loops.extend(**values), f"{values['unit']} may take {values['max']} iterations"
-
-
-@on_loop(
+)(Loops.extend, "{unit} may take {max} iterations")
+on_loop(
     "loop guardrail add: add a lesson that every later iteration is told",
     Parameter("--when TEXT", "when it applies", required=True),
     Parameter("--problem TEXT", "what went wrong", required=True),
@@ -252,19 +245,12 @@ def extend(loops: Loops, values: Fields) -> Changed:
     Parameter("--name TEXT", "what to call it"),
     Parameter("--learned TEXT", "where, such as 'T1 iteration 2'"),
     "holdfast loop guardrail add --when 'dates' --problem 'local time' --solution 'UTC'",
-)
-def guardrail(loops: Loops, values: Fields) -> Changed:
-    return loops.guardrail(**values), "guardrail added"
-
-
-@on_loop(
+)(Loops.guardrail, "guardrail added")
+on_loop(
     "loop phase: move the loop's own phase by hand; it follows its units by itself",
     Parameter("NAME", "discover, plan, execute, verify or deliver", names="phase"),
     "holdfast loop phase verify",
-)
-def phase(loops: Loops, values: Fields) -> Changed:
-    receipt = loops.phase(**values)
-    return receipt, f"{receipt.state['id']} is in phase {receipt.state['phase']}"
+)(Loops.phase, "{state[id]} is in phase {state[phase]}")
 
 
 @command(
@@ -289,7 +275,8 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
         for state in states:
             yield from loop_lines(screen, state)
 
-    return Answer(lambda: json.loops(states, notes), lines, notes=notes)
+    views = [answers.workflow_view(state, state["record"]) for state in states]
+    return Answer({"loops": views}, lines, notes)
 
 
 def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
@@ -304,26 +291,22 @@ def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
     yield f"{screen.paint(clean(state['id']), 'strong')}  {clean(state['title'])}"
     yield f"  {screen.dim(*facts)}"
     for task in state["tasks"]:
-        yield _unit_line(screen, task)
+        status, used, passes = (
+            task["status"],
+            task.get("iterations_used"),
+            task.get("confirmations_used"),
+        )
+        depends = ", ".join(map(str, task.get("depends") or []))
+        yield "  " + screen.row(
+            _MARKS.get(status, status),
+            f"{task['id']}  {task['description']}",
+            "" if status in ("pending", "completed", "in_progress") else status,
+            f"iteration {used} of {task.get('max_iterations', 5)}" if used else "",
+            counted(passes, "confirmations") if passes else "",
+            str(task.get("reason") or ""),
+            f"after {depends}" if depends else "",
+        )
     yield from next_lines(screen, state, aimed=True)
-
-
-def _unit_line(screen: Screen, task: Task) -> str:
-    status, used, passes = (
-        task["status"],
-        task.get("iterations_used"),
-        task.get("confirmations_used"),
-    )
-    depends = ", ".join(map(str, task.get("depends") or []))
-    return "  " + screen.row(
-        _MARKS.get(status, status),
-        f"{task['id']}  {task['description']}",
-        "" if status in ("pending", "completed", "in_progress") else status,
-        f"iteration {used} of {task.get('max_iterations', 5)}" if used else "",
-        f"{passes} confirmation{'s' * (passes != 1)}" if passes else "",
-        str(task.get("reason") or ""),
-        f"after {depends}" if depends else "",
-    )
 
 
 @command(
@@ -360,20 +343,39 @@ def rebuild(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast loop run user-auth --verify 'make test' -- claude -p",
 )
 def run(keeper: Keeper, args: Arguments) -> Answer:
-    options: Fields = {"verify": args["verify"], "timeout": args["timeout"]}
-    is_watched = sys.stderr is not None and sys.stderr.isatty()
-    if is_watched:
-        options["tell"] = _show_bar
-    _end_worker_with_us()
+    import signal
+
+    from holdfast.loops.driver import bar
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    # A signal, or a closed terminal, ends the worker with this process, as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, end)
     gc.enable()  # this process may live for hours
+    out = sys.stderr
+    # What begins the line anew; a dumb terminal can only begin another one.
+    line_start = "\n" if os.environ.get("TERM") == "dumb" else "\r\x1b[K"
+
+    def show_bar(state: Workflow, task: Task, turn: str) -> None:
+        line = Screen.of(out).fitted(clean(bar(state, task, turn)), 1)
+        out.write(f"{line_start}{line}")
+        out.flush()
+
+    options: Fields = {"verify": args["verify"], "timeout": args["timeout"]}
+    is_watched = out is not None and out.isatty()
+    if is_watched:
+        options["tell"] = show_bar
     try:
         result = Loops(keeper).run(args["slug"], args["words"], **options)
     finally:
         if is_watched:
-            sys.stderr.write(_line_start())
-            sys.stderr.flush()
+            out.write(line_start)
+            out.flush()
     return Answer(
-        lambda: json.loop_run(result),
+        lambda: answers.loop_run(result),
         lambda screen: _run_lines(screen, result),
         code=0 if result["finished"] else FAILED,
     )
@@ -383,38 +385,11 @@ def _run_lines(screen: Screen, result: Fields) -> Iterator[str]:
     """Yield how a run ended."""
     mark = "completed" if result["finished"] else "blocked"
     done = ", ".join(result["done"]) or "none"
-    count = f"{result['turns']} turn{'s' * (result['turns'] != 1)}"
-    yield screen.row(mark, f"{result['loop']}: {count}; done: {done}")
+    yield screen.row(mark, f"{result['loop']}: {counted(result['turns'], 'turns')}; done: {done}")
     for name, why in result["stuck"].items():
         yield "  " + screen.row("blocked", f"{name} {why}")
-    yield from note_lines(screen, result["notes"])
+    yield from map(screen.note, result["notes"])
     yield f"  next: {clean(result['next'])}"
-
-
-def _end_worker_with_us() -> None:
-    """Let a signal, or a closed terminal, end the worker with this process, as Ctrl-C does."""
-    import signal
-
-    def end(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, end)
-
-
-def _show_bar(state: Workflow, task: Task, turn: str) -> None:
-    """Redraw the bar that shows how far the run is."""
-    from holdfast.loops.driver import bar
-
-    line = Screen.of(sys.stderr).fitted(clean(bar(state, task, turn)), 1)
-    sys.stderr.write(f"{_line_start()}{line}")
-    sys.stderr.flush()
-
-
-def _line_start() -> str:
-    """Return what begins the line anew; a dumb terminal can only begin another one."""
-    return "\n" if os.environ.get("TERM") == "dumb" else "\r\x1b[K"
 
 
 def _named_answer(keeper: Keeper, args: Arguments, receipt: Receipt, done: str) -> Answer:
@@ -429,11 +404,3 @@ def _slug(args: Arguments) -> str | None:
 
 def _split(listed: list[str]) -> list[str]:
     return [name.strip() for names in listed for name in names.split(",") if name.strip()]
-
-
-def _status(receipt: Receipt, unit: str) -> str:
-    for task in receipt.state["tasks"]:
-        if str(task["id"]) == unit:
-            status = task["status"].replace("_", " ").replace("completed", "done")
-            return f": {status}"
-    return ": ?"

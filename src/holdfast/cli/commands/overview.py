@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 
 from holdfast.adopt.unknown_records import announcement
-from holdfast.answers.json import row_view
-from holdfast.answers.text import clean
-from holdfast.cli.answer import make_page
+from holdfast.answers import clean, row_view
+from holdfast.cli.answer import Answer
 from holdfast.cli.commands.workflow import status_table
 from holdfast.cli.parser import command
-from holdfast.cli.screen import count_cells, pad
+from holdfast.cli.screen import Screen, count_cells, pad
 from holdfast.core.next_step import next_step
 from holdfast.core.refusal import shell_word
 from holdfast.errors import ways_to_write
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from holdfast.cli.answer import Answer
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.overview import Overview
@@ -77,12 +74,17 @@ def overview(keeper: Keeper, args: Arguments) -> Answer:
         if seen.unwritable == workspace.home:
             way = ways_to_write(workspace.home)
         notes.append(f"nothing can be written here: {way}")
-    return make_page(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.drain_notes()])
+    return Answer(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.drain_notes()])
 
 
 def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) -> list[Next]:
     """Return the commands that are likely next; ``is_named``: the caller named the workflow."""
-    row = _likely_row(seen)
+    # The caller's workflow, else the newest that could be theirs.
+    candidates: Any = [seen.mine]
+    if seen.mine is None and seen.why is not None:
+        candidates = seen.why.details["candidates"]
+    likely = [row for row in seen.rows if row["id"] in candidates]
+    row = next(iter([*likely, *seen.rows]), None)
     if seen.unwritable:
         doctor = ("holdfast doctor", "what is wrong here, and what mends it")
         if row is None:
@@ -112,15 +114,6 @@ def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) ->
     step = (" ".join(["holdfast", *map(shell_word, words)]), about)
     resume = "holdfast resume" + (f" {shell_word(state['id'])}" if is_named else "")
     return [*switch, step, (resume, "the briefing, in a new session"), *goal[:1], _WATCH]
-
-
-def _likely_row(seen: Overview) -> Fields | None:
-    """Return the row of the caller's workflow, else of the newest that could be theirs."""
-    candidates: Any = [seen.mine]
-    if seen.mine is None and seen.why is not None:
-        candidates = seen.why.details["candidates"]
-    rows = [row for row in seen.rows if row["id"] in candidates]
-    return next(iter([*rows, *seen.rows]), None)
 
 
 def _starting(seen: Overview, goal: list[Next]) -> list[Next]:
@@ -156,10 +149,13 @@ def _lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "No workflow is active here."
     initiative = fields["initiative"]
     if initiative is not None:
-        facts = [f"initiative {initiative['name']}", initiative["status"].replace("_", " ")]
-        if initiative["current_milestone"]:
-            facts.append(f"current {initiative['current_milestone']}")
-        facts.append(f"milestones {initiative['completed']}/{initiative['total']}")
+        milestone = initiative["current_milestone"]
+        facts = [
+            f"initiative {initiative['name']}",
+            initiative["status"].replace("_", " "),
+            *([f"current {milestone}"] if milestone else []),
+            f"milestones {initiative['completed']}/{initiative['total']}",
+        ]
         mark = "blocked" if initiative["status"] == "blocked" else "in_progress"
         yield screen.row(mark, screen.dot.join(facts))
     for line in fields["damage"]:
@@ -208,7 +204,7 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
         "learnings": list(reversed(learnings))[:_MAX_LEARNINGS],
     }
     notes = [*notes, *more_notes, *keeper.drain_notes()]
-    return make_page(fields, lambda screen: _context_lines(screen, fields), notes)
+    return Answer(fields, lambda screen: _context_lines(screen, fields), notes)
 
 
 def _context_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -228,13 +224,7 @@ def _context_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "No workflow is active here."
     yield ""
     learnings = [clean(entry["text"]) for entry in fields["learnings"]]
-    labelled = {
-        "Initiative": _initiative_facts(screen, fields["initiative"]),
-        "Interview": _interview_facts(screen, fields["interview"]),
-        "Delegations": _delegation_facts(fields["delegations"]),
-        "Learnings": learnings[:1],
-    }
-    for label, facts in labelled.items():
+    for label, facts in {**_labelled_facts(screen, fields), "Learnings": learnings[:1]}.items():
         yield f"  {label:{_LABEL_COLUMNS}}" + screen.dim(*(facts or ["none"]))
     for text in learnings[1:]:
         yield " " * (_LABEL_COLUMNS + 2) + screen.dim(text)
@@ -246,37 +236,30 @@ def _context_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield _layer_line(screen, layer)
 
 
-def _initiative_facts(screen: Screen, initiative: Fields | None) -> list[str]:
-    if initiative is None:
-        return []
-    is_over = initiative["status"] in ("completed", "archived")
-    return [
-        initiative["name"],
-        initiative["status"].replace("_", " "),
-        "" if is_over else initiative["current_milestone"] or "",
-        f"milestones {initiative['completed']}/{initiative['total']}",
-        screen.age(initiative["updated_at"]),
-    ]
-
-
-def _interview_facts(screen: Screen, interview: Fields | None) -> list[str]:
-    if interview is None:
-        return []
-    confidence, at = interview.get("confidence"), interview.get("timestamp")
-    return [
-        str(interview["skill"]),
-        "" if confidence is None else f"confidence {confidence}",
-        screen.age(at) if at else "",
-    ]
-
-
-def _delegation_facts(summary: Fields | None) -> list[str]:
-    if summary is None:
-        return []
-    agents = sorted(summary["agents"], key=lambda row: -int(row["count"]))
-    facts = [f"{row['agent']} {row['count']}" for row in agents[:_MAX_AGENTS]]
-    if summary["escalations"]:
-        facts.append(f"{sum(row['count'] for row in summary['escalations'])} handed over")
+def _labelled_facts(screen: Screen, fields: Fields) -> dict[str, list[str]]:
+    facts: dict[str, list[str]] = {"Initiative": [], "Interview": [], "Delegations": []}
+    initiative, interview = fields["initiative"], fields["interview"]
+    if initiative is not None:
+        is_over = initiative["status"] in ("completed", "archived")
+        facts["Initiative"] = [
+            initiative["name"],
+            initiative["status"].replace("_", " "),
+            "" if is_over else initiative["current_milestone"] or "",
+            f"milestones {initiative['completed']}/{initiative['total']}",
+            screen.age(initiative["updated_at"]),
+        ]
+    if interview is not None:
+        confidence, at = interview.get("confidence"), interview.get("timestamp")
+        facts["Interview"] = [
+            str(interview["skill"]),
+            "" if confidence is None else f"confidence {confidence}",
+            screen.age(at) if at else "",
+        ]
+    if fields["delegations"] is not None:
+        agents = sorted(fields["delegations"]["agents"], key=lambda row: -int(row["count"]))
+        handed_over = sum(row["count"] for row in fields["delegations"]["escalations"])
+        facts["Delegations"] = [f"{row['agent']} {row['count']}" for row in agents[:_MAX_AGENTS]]
+        facts["Delegations"] += [f"{handed_over} handed over"] if handed_over else []
     return facts
 
 

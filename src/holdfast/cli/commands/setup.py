@@ -1,13 +1,17 @@
-"""Commands that set Holdfast up for a client, answer the client's events, and check it all."""
+"""Commands that set Holdfast up for a client, serve the client, and check it all.
+
+``holdfast memory`` is here because its graph is the one of ``holdfast mcp memory``.
+"""
 
 from __future__ import annotations
 
 import os
 
-from holdfast.answers import json
-from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, Silence
-from holdfast.cli.parser import Parameter, Usage, command
+from holdfast import answers
+from holdfast.answers import clean
+from holdfast.cli.answer import Answer, Silence, make_done_page
+from holdfast.cli.main import open_keeper, wait_s
+from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.errors import Refused
 
 TYPE_CHECKING = False
@@ -19,14 +23,24 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields
     from holdfast.install import SetupOutcome
     from holdfast.keeper import Keeper
+    from holdfast.layers.graph.memory_graph import MemoryGraph
+
+GROUPS["memory"] = "search the graph of `holdfast mcp memory`, or write it as JSONL"
 
 _SCOPE = (
     Parameter("--agent NAME", "the client: claude, codex or gemini", names="agent"),
     Parameter("--local", "your own settings in this project (.claude/settings.local.json)"),
     Parameter("--user", "your own settings everywhere (~/.claude/settings.json and its like)"),
 )
+_MEMORY_FILE = Parameter(
+    "--file PATH",
+    "the memory's JSONL file (default: MEMORY_FILE_PATH, else the person's own)",
+    into="memory_file",
+    names="file",
+)
 _DRY_RUN = Parameter("--dry-run", "only show what would change")
 _UNWELL = 1
+_MAX_ROWS = 10
 _CHECK_MARKS = {"good": "completed", "bad": "blocked", "unknown": "pending"}
 _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
 
@@ -43,7 +57,8 @@ _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
 def init(args: Arguments) -> Answer:
     from holdfast.install import init as install
 
-    agent, scope = _agent(args) or "claude", _scope(args) or "team"
+    agent, scope = _choice(args)
+    agent, scope = agent or "claude", scope or "team"
     outcome = install(agent=agent, scope=scope, enforce=args["enforce"], dry_run=args["dry_run"])
     return _answer(outcome, args, agent, scope)
 
@@ -59,7 +74,7 @@ def init(args: Arguments) -> Answer:
 def uninstall(args: Arguments) -> Answer:
     from holdfast.install import uninstall as remove
 
-    agent, scope = _agent(args), _scope(args)
+    agent, scope = _choice(args)
     outcome = remove(agent=agent, scope=scope, dry_run=args["dry_run"])
     return _answer(outcome, args, agent, scope)
 
@@ -71,12 +86,9 @@ def _answer(outcome: SetupOutcome, args: Arguments, agent: str | None, scope: st
         "scope": scope,
         "dry_run": args["dry_run"],
     }
-
+    # A line of a diff is one line, however long it is.
     return Answer(
-        lambda: json.with_notes(fields, outcome.notes),
-        lambda screen: settings_lines(screen, fields),
-        notes=outcome.notes,
-        is_wrapped=False,  # a line of a diff is one line, however long it is
+        fields, lambda screen: settings_lines(screen, fields), outcome.notes, is_wrapped=False
     )
 
 
@@ -98,21 +110,17 @@ def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "Nothing of Holdfast's is in these settings."
 
 
-def _agent(args: Arguments) -> str | None:
+def _choice(args: Arguments) -> tuple[str | None, str | None]:
+    """Return the agent and the scope, as far as the line has them."""
     from holdfast.install.agents import AGENTS
 
-    agent: str | None = args["agent"]
+    agent, line = args["agent"], f"holdfast {args['command']}"
     if agent is not None and agent not in AGENTS:
-        known = ", ".join(AGENTS)
-        raise Usage(f"--agent is one of {known}, not {agent[:60]!r}", f"holdfast {args['command']}")
-    return agent
-
-
-def _scope(args: Arguments) -> str | None:
+        raise Usage(f"--agent is one of {', '.join(AGENTS)}, not {agent[:60]!r}", line)
     if args["local"] and args["user"]:
         message = "--local and --user name two different files: give one of them"
-        raise Usage(message, f"holdfast {args['command']} --local")
-    return "local" if args["local"] else "user" if args["user"] else None
+        raise Usage(message, f"{line} --local")
+    return agent, "local" if args["local"] else "user" if args["user"] else None
 
 
 @command(
@@ -157,7 +165,113 @@ def _explain(event: str, session: str | None) -> Answer:
             yield ""
             yield from [clean(line) for line in context.split("\n")]
 
-    return Answer(lambda: {"does": plan.summary, "answer": answer, "context": context}, lines)
+    return Answer({"does": plan.summary, "answer": answer, "context": context}, lines)
+
+
+@command(
+    "mcp: serve the workflows to an agent over MCP, on standard input and output",
+    "holdfast mcp",
+    workspace=False,
+)
+def serve_workflows(args: Arguments) -> Answer:
+    _check_client(args)
+    from holdfast.mcp.server import project_folder, serve
+    from holdfast.mcp.workflows import WorkflowApp
+
+    def open_shared(share: Keeper | None) -> Keeper:
+        return open_keeper(args, project_folder(), by="mcp", client=os.getppid(), share=share)
+
+    serve(WorkflowApp(open_shared))
+    return Silence()
+
+
+@command(
+    "mcp memory: serve a memory graph over MCP, in place of the reference Memory server",
+    _MEMORY_FILE,
+    "holdfast mcp memory",
+    "holdfast mcp memory --file notes/memory.jsonl",
+    workspace=False,
+)
+def serve_memory(args: Arguments) -> Answer:
+    _check_client(args)
+    from holdfast.mcp.memory import MemoryApp
+    from holdfast.mcp.server import project_folder, serve
+
+    serve(MemoryApp(args["memory_file"], project_folder(), wait_s()))
+    return Silence()
+
+
+def _check_client(args: Arguments) -> None:
+    """Raise ``Usage`` if a person started the server on a terminal."""
+    if os.isatty(0):
+        message = f"{args['command']}: a client speaks on standard input; this is a terminal"
+        raise Usage(message, f"claude mcp add holdfast -- holdfast {args['command']}")
+
+
+@command(
+    "memory search: find entities of a memory graph by their words, the likeliest first",
+    Parameter("QUERY", "words; all of them are in what is found"),
+    _MEMORY_FILE,
+    Parameter("--limit N", "only the first N", kind="count"),
+    "holdfast memory search 'login page' --limit 5",
+    workspace=False,
+)
+def search_memory(args: Arguments) -> Answer:
+    with _open_graph(args) as graph:
+        nodes = graph.store().search_nodes(args["query"], ranked=True, limit=args["limit"])
+        fields = {"path": graph.path, "query": args["query"], **nodes}
+        return Answer(fields, lambda screen: _search_lines(screen, fields), graph.notes)
+
+
+def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:
+    relations: dict[str, list[str]] = {}
+    for relation in fields["relations"]:
+        text = f"{relation['relationType']} {relation['to']}"
+        relations.setdefault(relation["from"], []).append(text)
+    for entity in fields["entities"]:
+        kind = screen.paint(clean(entity["entityType"]), "dim")
+        yield f"{screen.paint(clean(entity['name']), 'strong')}  {kind}"
+        for text in entity["observations"][:_MAX_ROWS]:
+            yield f"  {clean(text)}"
+        hidden = len(entity["observations"]) - _MAX_ROWS
+        if hidden > 0:
+            yield screen.paint(f"  and {hidden} more: --json", "dim")
+        for text in relations.get(entity["name"], [])[:_MAX_ROWS]:
+            yield screen.paint(f"  {screen.arrow} {clean(text)}", "dim")
+    if not fields["entities"]:
+        yield f"Nothing in {clean(fields['path'])} has all of these words."
+
+
+@command(
+    "memory export: write a memory graph as JSONL, as the reference Memory server reads it",
+    Parameter("[PATH]", "where to (default: the file it came from)", names="file"),
+    _MEMORY_FILE,
+    "holdfast memory export",
+    "holdfast memory export /tmp/memory.jsonl",
+    workspace=False,
+)
+def export_memory(args: Arguments) -> Answer:
+    with _open_graph(args) as graph:
+        fields = graph.export(args["path"])
+        notes = graph.notes
+    counts = f"{fields['entities']} entities and {fields['relations']} relations"
+    kept = f"; what stood there is {fields['kept']}" if fields["kept"] else ""
+    return make_done_page(f"{counts} written to {fields['path']}{kept}", fields, notes)
+
+
+def _open_graph(args: Arguments) -> MemoryGraph:
+    """Open the graph that is meant; raise ``Refused`` rather than make one."""
+    from holdfast.layers.graph.memory_graph import MemoryGraph, path_of
+
+    graph = MemoryGraph(path_of(args["memory_file"], os.getcwd()), wait_s=wait_s())
+    if not os.path.exists(graph.path) and not os.path.exists(graph.database):
+        raise Refused(
+            "no_memory",
+            f"memory: there is neither {graph.path} nor a database beside it",
+            "name the file: --file PATH, or MEMORY_FILE_PATH",
+            path=graph.path,
+        )
+    return graph
 
 
 @command(
@@ -176,4 +290,4 @@ def doctor(keeper: Keeper, _args: Arguments) -> Answer:
                 yield f"  next: {clean(check['hint'])}"
 
     is_bad = any(check["status"] == "bad" for check in checks)
-    return Answer(lambda: json.checks(checks), lines, code=_UNWELL if is_bad else 0)
+    return Answer(lambda: answers.checks(checks), lines, code=_UNWELL if is_bad else 0)

@@ -1,4 +1,4 @@
-"""Commands that look after the workspace: trust, clean, sync, verify, repair, export, import, demo.
+"""Commands on the ledger and what is kept in step with it, and ``trust`` and ``demo``.
 
 ``trust`` is the one command that asks. It asks only on a terminal, and for exactly what it shows.
 """
@@ -6,12 +6,21 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain, islice
 
-from holdfast.answers import json
-from holdfast.answers.text import clean, clean_json
-from holdfast.cli.answer import Answer, Silence, make_done_page, make_page
-from holdfast.cli.parser import Parameter, command
-from holdfast.errors import Refused
+from holdfast import answers
+from holdfast.answers import clean, clean_json, failure_fields
+from holdfast.cli.answer import (
+    Answer,
+    Silence,
+    StreamAnswer,
+    encode,
+    make_done_page,
+)
+from holdfast.cli.parser import WORKFLOW, Parameter, command
+from holdfast.cli.screen import Screen, count_cells, counted, format_pairs, pad
+from holdfast.core.diff import path_text
+from holdfast.errors import HoldfastError, Refused
 from holdfast.workspace.trust import NOT_COVERED, describe_gate
 
 TYPE_CHECKING = False
@@ -19,16 +28,126 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Event, Fields, Json
     from holdfast.keeper import Keeper
     from holdfast.keeper.audit import Report
     from holdfast.workspace.trust import CommandRequest
 
-_DAMAGED, _UNDELIVERED = 1, 3
+_DAMAGED, _UNDELIVERED, _FAULT = 1, 3, 3
+STREAM_MAX_COLUMNS, _TYPE_COLUMNS = 28, 18
+_FIRST_EVENTS = 200
+_COMMIT_CHARS = 12
+_NOT_SHOWN_OF_START = ("record", "ttl", "base")
 _LEVEL_MARKS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
 _LAYER_MARKS = {"delivered": "completed", "current": "completed", "unavailable": "blocked"}
 _LAYER_WORDS = {"delivered": "brought up to date", "current": "up to date"}
+
+
+@command(
+    "log: list events, oldest first; without an ID those of the whole workspace",
+    WORKFLOW,
+    Parameter("--limit N", "only the newest N", kind="count"),
+    Parameter("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
+    "holdfast log --limit 20",
+    "holdfast log dev-1f2e3d4c --follow",
+)
+def log(keeper: Keeper, args: Arguments) -> Answer:
+    events = keeper.events(workflow=args["workflow"], limit=args["limit"])
+    if not args["follow"]:
+        return EventLog(events)
+
+    def followed() -> Iterator[Event]:
+        seq = 0
+        for event in events:
+            seq = event["seq"]
+            yield event
+        yield from keeper.follow(workflow=args["workflow"], after=seq)
+
+    return StreamAnswer(followed(), _event_line)
+
+
+class EventLog(Answer):
+    """Events that are printed while the ledger is read, so ``ok`` comes last in the JSON."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        super().__init__(
+            lambda: {"events": list(events)}, lambda screen: _log_lines(screen, events)
+        )
+        self._events = events
+
+    def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
+        """Yield the object event by event. A fault on the way ends it as a failed answer."""
+        yield '{"events":['
+        separator = ""
+        end: Fields = {"ok": True}
+        try:
+            for event in self._events:
+                yield f"{separator}{encode(event, ascii_only=ascii_only)}"
+                separator = ","
+        except HoldfastError as error:
+            self.code = _FAULT
+            end = {"ok": False, "error": failure_fields(error)}
+        yield f"],{encode(end, ascii_only=ascii_only)[1:]}\n"
+
+
+def _log_lines(screen: Screen, events: Iterable[Event]) -> Iterator[str]:
+    """Yield a line for each event. The first ones decide how wide the column of streams is."""
+    coming = iter(events)
+    first = list(islice(coming, _FIRST_EVENTS))
+    width = max([count_cells(clean(event["stream"])) for event in first], default=0)
+    for event in chain(first, coming):
+        yield _event_line(screen, event, min(width, STREAM_MAX_COLUMNS))
+
+
+def _event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
+    """``12  2026-01-02 03:04:05Z  dev-1f2e3d4c  task_completed  task=3``."""
+    seq = screen.paint(f"{event['seq']:>5}", "dim")
+    at = clean(event["at"])[:19].replace("T", " ") + "Z"
+    stream = pad(clean(event["stream"]), stream_width)
+    kind = pad(clean(event["type"]), _TYPE_COLUMNS)
+    taken = 5 + count_cells(at) + count_cells(stream) + count_cells(kind) + 4 * 2
+    about = screen.fitted(event_text(event), taken)
+    parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), about]
+    return "  ".join(parts).rstrip()
+
+
+def event_text(event: Event) -> str:
+    """Return what people want to know of an event, cleaned; the JSON has all of it."""
+    data: Fields = event["data"]
+    fields: Fields = {}
+    for name, value in data.items():
+        if name in ("fields", "values", "tests") and isinstance(value, dict):
+            fields |= value
+        elif value not in (None, "", [], {}):
+            fields |= _summary(name, value)
+    if "recipe" in data:
+        fields = {name: value for name, value in fields.items() if name not in _NOT_SHOWN_OF_START}
+        if fields.get("subject") == fields.get("title"):
+            fields.pop("subject", None)
+    return clean(" ".join(format_pairs(fields)))
+
+
+def _summary(name: str, value: Json) -> Fields:
+    """Return a large value in a few words, or as it is if it has another form than expected."""
+    try:
+        match name:
+            case "recipe":
+                return {"recipe": value["name"]}
+            case "session" if isinstance(value, dict):
+                return {"session": value["id"]}
+            case "commit":
+                return {"commit": str(value)[:_COMMIT_CHARS]}
+            case "changes":
+                return {"changed": ", ".join([path_text(change[0]) for change in value])}
+            case "state" if "all" in value:
+                return {"initiatives": ", ".join(value["all"]), "current": value["current"]}
+            case "state" if "milestones" in value:
+                return {"status": value["status"], "milestone": value["current_milestone"]}
+            case "state":
+                return {"recipe": value["recipe"]["name"], "title": value["title"]}
+    except (LookupError, TypeError, AttributeError):
+        pass
+    return {name: value}
 
 
 @command(
@@ -40,31 +159,26 @@ _LAYER_WORDS = {"delivered": "brought up to date", "current": "up to date"}
 )
 def trust(keeper: Keeper, args: Arguments) -> Answer:
     if args["revoke"]:
-        count = keeper.revoke_trust()
-        done = f"{count} approval{'s' if count != 1 else ''} forgotten"
-        return Answer(lambda: {"revoked": done}, lambda _screen: [done])
+        done = f"{counted(keeper.revoke_trust(), 'approvals')} forgotten"
+        return Answer({"revoked": done}, lambda _screen: [done])
     requests, notes = keeper.untrusted_commands()
     pending = [request for request in requests if not request.approved]
     if pending and not args["list"] and not args["json"]:
         keeper.approve([request.command for request in pending if _ask(request)])
         requests, _ = keeper.untrusted_commands()
 
-    return Answer(
-        lambda: json.trust_requests(requests, NOT_COVERED, notes),
-        lambda screen: _request_lines(screen, requests),
-        notes=notes,
-    )
+    def lines(screen: Screen) -> Iterator[str]:
+        for request in requests:
+            status = "approved" if request.approved else "not approved"
+            mark = "completed" if request.approved else "pending"
+            yield screen.row(mark, f"{request.gate}: {request.command}", status, request.source)
+        if requests:
+            yield screen.note(NOT_COVERED)
+        else:
+            yield "This repository wants no command run."
 
-
-def _request_lines(screen: Screen, requests: list[CommandRequest]) -> Iterator[str]:
-    for request in requests:
-        status = "approved" if request.approved else "not approved"
-        mark = "completed" if request.approved else "pending"
-        yield screen.row(mark, f"{request.gate}: {request.command}", status, request.source)
-    if requests:
-        yield screen.paint(f"  note: {NOT_COVERED}", "warn")
-    else:
-        yield "This repository wants no command run."
+    rows = [request.as_fields() for request in requests]
+    return Answer({"commands": rows, "not_covered": NOT_COVERED}, lines, notes)
 
 
 def _ask(request: CommandRequest) -> bool:
@@ -101,7 +215,7 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
         elif not args["dry_run"]:
             yield screen.paint("  holdfast resume ID brings each of them back", "dim")
 
-    return make_page({"cleaned": rows, "dry_run": args["dry_run"]}, lines, notes)
+    return Answer({"cleaned": rows, "dry_run": args["dry_run"]}, lines, notes)
 
 
 @command(
@@ -122,7 +236,7 @@ def sync(keeper: Keeper, args: Arguments) -> Answer:
                 yield f"  next: {clean(row['error']['hint'])}"
 
     code = _UNDELIVERED if any("error" in row for row in rows) else 0
-    return Answer(lambda: json.layers(rows, notes), lines, notes=notes, code=code)
+    return Answer(lambda: answers.layers(rows, notes), lines, notes=notes, code=code)
 
 
 def _delivery(row: Fields) -> str:
@@ -131,11 +245,11 @@ def _delivery(row: Fields) -> str:
         return _LAYER_WORDS.get(row["status"], str(row["status"]))
     if row["status"] == "delivered":
         entities = f"{row['entities']} {'entity' if row['entities'] == 1 else 'entities'}"
-        events = _counted(row["events"], "events")
+        events = counted(row["events"], "events")
         return f"{events} delivered, {entities} changed; at event {row['seq']}"
     if row["status"] == "current":
         return f"up to date, at event {row['seq']}"
-    behind = f", {_counted(row['behind'], 'events')} behind" if "behind" in row else ""
+    behind = f", {counted(row['behind'], 'events')} behind" if "behind" in row else ""
     return f"{row['status']}{behind}"
 
 
@@ -162,13 +276,15 @@ def _report_answer(report: Report, following: str) -> Answer:
             mark = screen.mark(_LEVEL_MARKS.get(line["level"], "pending"))
             about = f"{line['level']}: {clean(line['message'])}"
             yield f"{mark} {clean(line['what'])}  {about}"
-        counts = [_counted(number, clean(name)) for name, number in report.counts.items()]
+        counts = [counted(number, clean(name)) for name, number in report.counts.items()]
         verdict = screen.paint("sound", "good") if report.ok else screen.paint("damaged", "bad")
         yield screen.dot.join([verdict, *counts])
         if not report.ok:
             yield f"  next: {following}"
 
-    return Answer(lambda: json.report(report, following), lines, code=0 if report.ok else _DAMAGED)
+    return Answer(
+        lambda: answers.report(report, following), lines, code=0 if report.ok else _DAMAGED
+    )
 
 
 @command(
@@ -204,7 +320,7 @@ class RawLines(Answer):
 def import_file(keeper: Keeper, args: Arguments) -> Answer:
     imported = keeper.import_file(args["path"])
     if imported.events:
-        events = _counted(imported.events, "events")
+        events = counted(imported.events, "events")
         done = f"imported {events} of {', '.join(imported.streams[:10])}"
     else:
         done = f"nothing is new in it: all {imported.known} events are here already"
@@ -227,7 +343,3 @@ def demo(args: Arguments) -> Answer:
     message = "something that the demonstration shows did not hold"
     error = {"code": "failed", "message": message, "hint": "holdfast demo"}
     return Silence({"error": error}, code=code)
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number} {name.removesuffix('s') if number == 1 else name}"

@@ -1,45 +1,43 @@
-"""``holdfast log`` and ``holdfast watch``: what happened here, and what happens.
+"""``holdfast watch``: what happens in a workspace, drawn until a key or a signal ends it.
 
-``watch`` only reads. Between two looks it asks the file system whether anything was written since,
-and opens nothing if not. Without a terminal to draw on, it shows the workspace once.
-``frame_lines`` is pure: the same view, size and time give the same lines, never wider and never
-more than asked for.
+It only reads. Between two looks it asks the file system whether anything was written since, and
+opens nothing if not. Without a terminal to draw on, it shows the workspace once. ``frame_lines`` is
+pure: the same view, size and time give the same lines, never wider and never more than asked for.
+A frame is drawn whole, on the terminal's alternate screen, so what was there comes back at the end.
 """
 
 from __future__ import annotations
 
 import os
+import select
+import signal
 import sys
+import termios
 import time
-from itertools import chain, islice
+import tty
 
-from holdfast.answers import json
-from holdfast.answers.failure import failure_fields
-from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, Silence, StreamAnswer, encode
+from holdfast import answers
+from holdfast.answers import clean
+from holdfast.cli.answer import Answer, Silence, StreamAnswer
+from holdfast.cli.commands.upkeep import STREAM_MAX_COLUMNS, event_text
 from holdfast.cli.commands.workflow import gate_mark
 from holdfast.cli.parser import WORKFLOW, Parameter, command
-from holdfast.cli.screen import Screen, clip, count_cells, format_pairs, pad
-from holdfast.core.diff import path_text
+from holdfast.cli.screen import Screen, clip, count_cells, counted, pad
 from holdfast.core.time import iso
 from holdfast.errors import HoldfastError, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+    from typing import Any, TextIO
 
     from holdfast.cli.parser import Arguments
-    from holdfast.core.types import Event, Fields, Json, Workflow
+    from holdfast.core.types import Event, Fields, Workflow
     from holdfast.keeper import Keeper
 
     Key = tuple[str, ...]
 
-_FAULT = 3
-_STREAM_MAX, _TYPE_COLUMNS = 28, 18
-_FIRST_EVENTS = 200
-_COMMIT_CHARS = 12
-_GAP = "  "
-_NOT_SHOWN_OF_START = ("record", "ttl", "base")
 RECENT_MS = 10_000
 """The time for which a change is marked."""
 _MAX_EVENTS, _MAX_SHOWN_EVENTS = 20, 8
@@ -48,113 +46,15 @@ _MIN_FOOT_LINES, _MIN_EVENT_LINES = 6, 10
 _LAYER_MARKS = {"current": "completed", "behind": "pending", "unavailable": "blocked"}
 _OWN_FILES = ("lock", "-wal", "-shm", "-journal")
 """Ends of names in the ledger's folder that say nothing: reading touches them too."""
-
-
-@command(
-    "log: list events, oldest first; without an ID those of the whole workspace",
-    WORKFLOW,
-    Parameter("--limit N", "only the newest N", kind="count"),
-    Parameter("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
-    "holdfast log --limit 20",
-    "holdfast log dev-1f2e3d4c --follow",
-)
-def log(keeper: Keeper, args: Arguments) -> Answer:
-    events = keeper.events(workflow=args["workflow"], limit=args["limit"])
-    if not args["follow"]:
-        return EventLog(events)
-
-    def followed() -> Iterator[Event]:
-        seq = 0
-        for event in events:
-            seq = event["seq"]
-            yield event
-        yield from keeper.follow(workflow=args["workflow"], after=seq)
-
-    return StreamAnswer(followed(), _event_line)
-
-
-class EventLog(Answer):
-    """Events that are printed while the ledger is read, so ``ok`` comes last in the JSON."""
-
-    def __init__(self, events: Iterable[Event]) -> None:
-        super().__init__(
-            lambda: {"events": list(events)}, lambda screen: _log_lines(screen, events)
-        )
-        self._events = events
-
-    def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
-        """Yield the object event by event. A fault on the way ends it as a failed answer."""
-        yield '{"events":['
-        separator = ""
-        end: Fields = {"ok": True}
-        try:
-            for event in self._events:
-                yield f"{separator}{encode(event, ascii_only=ascii_only)}"
-                separator = ","
-        except HoldfastError as error:
-            self.code = _FAULT
-            end = {"ok": False, "error": failure_fields(error)}
-        yield f"],{encode(end, ascii_only=ascii_only)[1:]}\n"
-
-
-def _log_lines(screen: Screen, events: Iterable[Event]) -> Iterator[str]:
-    """Yield a line for each event. The first ones decide how wide the column of streams is."""
-    coming = iter(events)
-    first = list(islice(coming, _FIRST_EVENTS))
-    width = max([count_cells(clean(event["stream"])) for event in first], default=0)
-    for event in chain(first, coming):
-        yield _event_line(screen, event, min(width, _STREAM_MAX))
-
-
-def _event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
-    """``12  2026-01-02 03:04:05Z  dev-1f2e3d4c  task_completed  task=3``."""
-    seq = screen.paint(f"{event['seq']:>5}", "dim")
-    at = clean(event["at"])[:19].replace("T", " ") + "Z"
-    stream = pad(clean(event["stream"]), stream_width)
-    kind = pad(clean(event["type"]), _TYPE_COLUMNS)
-    taken = 5 + count_cells(at) + count_cells(stream) + count_cells(kind) + 4 * len(_GAP)
-    about = screen.fitted(event_text(event), taken)
-    parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), about]
-    return _GAP.join(parts).rstrip()
-
-
-def event_text(event: Event) -> str:
-    """Return what people want to know of an event, cleaned; the JSON has all of it."""
-    data: Fields = event["data"]
-    fields: Fields = {}
-    for name, value in data.items():
-        if name in ("fields", "values", "tests") and isinstance(value, dict):
-            fields |= value
-        elif value not in (None, "", [], {}):
-            fields |= _summary(name, value)
-    if "recipe" in data:
-        fields = {name: value for name, value in fields.items() if name not in _NOT_SHOWN_OF_START}
-        if fields.get("subject") == fields.get("title"):
-            fields.pop("subject", None)
-    return clean(" ".join(format_pairs(fields)))
-
-
-def _summary(name: str, value: Json) -> Fields:
-    """Return a large value in a few words, or as it is if it has another form than expected."""
-    try:
-        match name:
-            case "recipe":
-                return {"recipe": value["name"]}
-            case "session" if isinstance(value, dict):
-                return {"session": value["id"]}
-            case "commit":
-                return {"commit": str(value)[:_COMMIT_CHARS]}
-            case "changes":
-                return {"changed": ", ".join([path_text(change[0]) for change in value])}
-            case "state" if "all" in value:
-                return {"initiatives": ", ".join(value["all"]), "current": value["current"]}
-            case "state" if "milestones" in value:
-                return {"status": value["status"], "milestone": value["current_milestone"]}
-            case "state":
-                return {"recipe": value["recipe"]["name"], "title": value["title"]}
-    except (LookupError, TypeError, AttributeError):
-        pass
-    return {name: value}
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+_LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+"""A terminal that knows these shows what stands between them at once."""
+_CLEAR = "\x1b[2J"
+_QUIT_KEYS = b"qQ\x04"
+_ESCAPE = b"\x1b"
+_USUAL_SIZE = (80, 24)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @command(
@@ -174,33 +74,27 @@ def watch(keeper: Keeper, args: Arguments) -> Answer:
     if args["once"] or not is_terminal or os.environ.get("TERM") == "dumb":
         view = poller.poll()
         return Answer(
-            lambda: json.watched(view), lambda screen: frame_lines(screen, view, None, set())
+            lambda: answers.watched(view), lambda screen: frame_lines(screen, view, None, set())
         )
-    return Silence(code=_draw_forever(poller, every_s))
+    # A workflow that does not exist is refused here, before the screen changes.
+    frame = Frame(poller, lambda: time.time_ns() // 1_000_000, every_s)
+    terminal = Terminal(sys.stdout)
+    try:
+        with terminal:
+            terminal.draw(frame.lines(*terminal.size()))
+            while terminal.wait(every_s):
+                terminal.draw(frame.lines(*terminal.size()))
+    except KeyboardInterrupt:
+        return Silence(code=128 + terminal.ended_by)
+    return Silence()
 
 
 def _poll_forever(poller: Poller, every_s: float) -> Iterator[Fields]:
     """Yield a view at once, and another after every change."""
     while True:
-        yield {"ok": True, **json.watched(poller.poll())}
+        yield {"ok": True, **answers.watched(poller.poll())}
         while not poller.is_stale():
             time.sleep(every_s)
-
-
-def _draw_forever(poller: Poller, every_s: float) -> int:
-    """Draw until a key or a signal ends it, and return the exit code."""
-    from holdfast.cli.terminal import Ended, Terminal
-
-    # A workflow that does not exist is refused here, before the screen changes.
-    frame = Frame(poller, lambda: time.time_ns() // 1_000_000, every_s)
-    try:
-        with Terminal(sys.stdout) as terminal:
-            terminal.draw(frame.lines(*terminal.size()))
-            while terminal.wait(every_s):
-                terminal.draw(frame.lines(*terminal.size()))
-    except Ended as ended:
-        return ended.code
-    return 0
 
 
 class Poller:
@@ -270,14 +164,16 @@ class Poller:
 
 
 class Frame:
-    """Makes the lines that the terminal should show now."""
+    """Makes the lines that the terminal should show now, and marks what changed a moment ago."""
 
     def __init__(self, poller: Poller, clock_ms: Callable[[], int], every_s: float) -> None:
         self._poller = poller
         self._clock_ms = clock_ms
-        self._changes = RecentChanges()
         self._keys = f"q quits{' ' * 4}a look every {every_s:g} s"
+        self._items: dict[Key, object] = {}
+        self._changed_ms: dict[Key, int] = {}
         self._view = self._poll()
+        self._changed_ms.clear()  # in the first view nothing is a change
 
     def lines(self, width: int, height: int) -> list[str]:
         if self._poller.is_stale():
@@ -286,34 +182,18 @@ class Frame:
             except (HoldfastError, OSError) as error:
                 self._view = {**self._view, "damage": [str(error)]}
         now_ms = self._clock_ms()
+        changed = {key for key, ms in self._changed_ms.items() if 0 <= now_ms - ms < RECENT_MS}
         screen = Screen.of(sys.stdout)
         screen.width, screen.now = width, iso(now_ms)
-        return frame_lines(screen, self._view, height, self._changes.keys(now_ms))
+        return frame_lines(screen, self._view, height, changed)
 
     def _poll(self) -> Fields:
-        view = self._poller.poll()
-        self._changes.compare(view, self._clock_ms())
+        view, before, now_ms = self._poller.poll(), self._items, self._clock_ms()
+        self._items = view_items(view)
+        for key, value in self._items.items():
+            if key not in before or before[key] != value:
+                self._changed_ms[key] = now_ms
         return {**view, "keys": self._keys}
-
-
-class RecentChanges:
-    """Remembers what changed from one view to the next, and when."""
-
-    def __init__(self) -> None:
-        self._known: dict[Key, object] | None = None
-        self._since_ms: dict[Key, int] = {}
-
-    def compare(self, view: Fields, now_ms: int) -> None:
-        """Note what differs from the view before; in the first one nothing is a change."""
-        items = view_items(view)
-        if self._known is not None:
-            for key, value in items.items():
-                if key not in self._known or self._known[key] != value:
-                    self._since_ms[key] = now_ms
-        self._known = items
-
-    def keys(self, now_ms: int) -> set[Key]:
-        return {key for key, since in self._since_ms.items() if 0 <= now_ms - since < RECENT_MS}
 
 
 def view_items(view: Fields) -> dict[Key, object]:
@@ -334,14 +214,17 @@ def view_items(view: Fields) -> dict[Key, object]:
 
 def frame_lines(screen: Screen, view: Fields, height: int | None, changed: set[Key]) -> list[str]:
     """Return the view as lines; ``height`` is ``None`` where everything has room."""
-    head = [_header(screen, view)]
-    head += [
-        Line(screen.mark("blocked") + " " + screen.paint(clean(text), "bad"))
-        for text in view["damage"][:2]
-    ]
+    count = len(view["states"]) + view["unopened"]
+    about = f"{counted(count, 'workflows')}{screen.dot}event {view['seq']}"
+    title, gap = clean(view["title"]), 2
+    if screen.width is not None:
+        gap = max(2, screen.width - 1 - count_cells(title) - count_cells(about))
+    head = [Line(screen.paint(title, "strong") + " " * gap + screen.dim(about))]
+    damage = [screen.paint(clean(text), "bad") for text in view["damage"][:2]]
+    head += [Line(f"{screen.mark('blocked')} {text}") for text in damage]
     foot: list[Line] = []
     if height is None or height >= _MIN_FOOT_LINES:
-        foot += [*_initiative(screen, view["initiative"]), _layers(screen, view["layers"])]
+        foot += _foot(screen, view)
     if height is None or height >= _MIN_EVENT_LINES:
         room = _MAX_SHOWN_EVENTS if height is None else height // 4
         foot += _events(screen, view["events"][-room:] if room else [])
@@ -352,8 +235,9 @@ def frame_lines(screen: Screen, view: Fields, height: int | None, changed: set[K
     else:
         if height > len(head) + len(foot):
             foot.append(Line(screen.dim(view["keys"])))
-        body = _fitted(screen, blocks, height - len(head) - len(foot), view["unopened"])
-        body += [Line("")] * (height - len(head) - len(foot) - len(body))
+        room = height - len(head) - len(foot)
+        body = _fitted(screen, blocks, room, view["unopened"])
+        body += [Line("")] * (room - len(body))
     return [line.show(screen, changed) for line in [*head, *body, *foot][:height]]
 
 
@@ -377,15 +261,6 @@ class Line:
         return text.rstrip(" ")
 
 
-def _header(screen: Screen, view: Fields) -> Line:
-    count = len(view["states"]) + view["unopened"]
-    about = f"{count} workflow{'' if count == 1 else 's'}{screen.dot}event {view['seq']}"
-    title, gap = clean(view["title"]), 2
-    if screen.width is not None:
-        gap = max(2, screen.width - 1 - count_cells(title) - count_cells(about))
-    return Line(screen.paint(title, "strong") + " " * gap + screen.dim(about))
-
-
 def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
     """Return one workflow: its name first, then its phases, tasks and gates."""
     name = state["id"]
@@ -399,7 +274,16 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
     title = clean(state["title"] or state["subject"] or "")
     block = [Line(f"{screen.mark(state['status'])} {strong}  {title}  {about}", (name,))]
     if state["phases"]:
-        block.append(Line(_phases(screen, state), (name, "phases")))
+        # In one line, from the one before the current.
+        names = [phase["name"] for phase in state["phases"]]
+        current = names.index(state["phase"]) if state["phase"] in names else 0
+        first = max(0, current - 1)
+        before = f"{screen.mark('completed', 'dim')} {screen.dim(f'{first} before')}"
+        phases = [before] if first else []
+        for number, phase in enumerate(state["phases"][first:], first):
+            text = screen.paint(clean(phase["name"]), "strong" if number == current else "dim")
+            phases.append(f"{screen.mark(phase['status'])} {text}")
+        block.append(Line("  " + "  ".join(phases), (name, "phases")))
     for task in state["tasks"]:
         used, is_done = task.get("iterations_used"), task["status"] == "completed"
         text = clean(f"{task['id']}  {task['description']}")
@@ -418,41 +302,27 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
     return block
 
 
-def _phases(screen: Screen, state: Workflow) -> str:
-    """Return the phases in one line, from the one before the current."""
-    names = [phase["name"] for phase in state["phases"]]
-    current = names.index(state["phase"]) if state["phase"] in names else 0
-    first = max(0, current - 1)
-    parts = [f"{screen.mark('completed', 'dim')} {screen.dim(f'{first} before')}"] if first else []
-    for number, phase in enumerate(state["phases"][first:], first):
-        name = screen.paint(clean(phase["name"]), "strong" if number == current else "dim")
-        parts.append(f"{screen.mark(phase['status'])} {name}")
-    return "  " + "  ".join(parts)
-
-
-def _initiative(screen: Screen, initiative: Fields | None) -> list[Line]:
-    if initiative is None:
-        return []
-    milestone = initiative["current_milestone"]
-    about = screen.dim(
-        f"at {milestone}" if milestone else "",
-        initiative["status"].replace("_", " "),
-        f"milestones {initiative['completed']}/{initiative['total']}",
-    )
-    name = screen.paint(clean(initiative["name"]), "strong")
-    return [Line(f"{screen.paint('initiative  ', 'dim')}{name}  {about}", ("initiative",))]
-
-
-def _layers(screen: Screen, layers: list[Fields]) -> Line:
-    parts = []
-    for layer in layers:
+def _foot(screen: Screen, view: Fields) -> list[Line]:
+    """Return the current initiative, if there is one, and the layers."""
+    lines, initiative = [], view["initiative"]
+    if initiative is not None:
+        milestone = initiative["current_milestone"]
+        about = screen.dim(
+            f"at {milestone}" if milestone else "",
+            initiative["status"].replace("_", " "),
+            f"milestones {initiative['completed']}/{initiative['total']}",
+        )
+        name = screen.paint(clean(initiative["name"]), "strong")
+        lines.append(Line(f"{screen.paint('initiative  ', 'dim')}{name}  {about}", ("initiative",)))
+    layers = []
+    for layer in view["layers"]:
         about, status = layer["target"], layer["status"]
         if status == "behind" and "seq" in layer:
             about += f" at event {layer['seq']}"
         elif status not in ("current", "behind"):
             about += f" ({status})"
-        parts.append(screen.row(_LAYER_MARKS.get(status, "pending"), about))
-    return Line(screen.paint("layers  ", "dim") + "  ".join(parts))
+        layers.append(screen.row(_LAYER_MARKS.get(status, "pending"), about))
+    return [*lines, Line(screen.paint("layers  ", "dim") + "  ".join(layers))]
 
 
 def _events(screen: Screen, events: list[Event]) -> list[Line]:
@@ -460,7 +330,7 @@ def _events(screen: Screen, events: list[Event]) -> list[Line]:
     lines = [Line("")] if events else []
     for event in events:
         at = screen.paint(f"{event['seq']:>5}  {clean(event['at'])[11:19]}", "dim")
-        stream = pad(clean(event["stream"]), min(widest, _STREAM_MAX))
+        stream = pad(clean(event["stream"]), min(widest, STREAM_MAX_COLUMNS))
         kind = screen.paint(clean(event["type"]), "active")
         text = f"{at}  {stream}  {kind}  {screen.dim(event_text(event))}"
         lines.append(Line(text, ("event", str(event["seq"]))))
@@ -487,8 +357,8 @@ def _fitted(screen: Screen, blocks: list[list[Line]], room: int, unopened: int) 
 
 def _more(screen: Screen, count: int) -> list[Line]:
     """Return a line about the workflows that are not shown."""
-    what = "workflow" if count == 1 else "workflows"
-    return [Line(screen.dim(f"… and {count} more {what}"))] if count else []
+    more = counted(count, "more workflows")
+    return [Line(screen.dim(f"… and {more}"))] if count else []
 
 
 def _choose(screen: Screen, details: list[Line], room: int) -> list[Line]:
@@ -502,3 +372,110 @@ def _choose(screen: Screen, details: list[Line], room: int) -> list[Line]:
         return [details[ranked[0]]]
     kept = [details[number] for number in sorted(ranked[: room - 1])]
     return [*kept, Line(screen.dim(f"    … and {len(details) - len(kept)} more"))]
+
+
+class Terminal:
+    """The terminal behind ``out``, for as long as the ``with`` lasts."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._keys = 0 if os.isatty(0) else -1
+        self._saved: list[Any] | None = None
+        self._handlers: dict[int, Any] = {}
+        self._wake = (-1, -1)
+        """A pipe into which every signal writes, so that it ends the wait for a key."""
+        self._frame = ""
+        """The text that is drawn; empty if the window may show something else."""
+        self._is_to_stop = False
+        self._is_ending = False
+        self.ended_by: int = signal.SIGINT
+        """The signal after which ``KeyboardInterrupt`` is raised."""
+
+    def __enter__(self) -> None:
+        self._wake = os.pipe()
+        for end in self._wake:
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
+        for number in (*_ENDING, signal.SIGTSTP, signal.SIGWINCH):
+            self._handlers[number] = signal.signal(number, self._handle_signal)
+        try:
+            self._enter_screen()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_ending = True
+        self._leave_screen()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(-1)
+        for end in self._wake:
+            os.close(end)
+
+    def _enter_screen(self) -> None:
+        if self._keys >= 0:
+            self._saved = termios.tcgetattr(self._keys)
+            tty.setcbreak(self._keys, termios.TCSANOW)
+        self._frame = ""
+        self._write(_ENTER)
+
+    def _leave_screen(self) -> None:
+        try:
+            self._write(_LEAVE)
+            if self._saved is not None:
+                termios.tcsetattr(self._keys, termios.TCSANOW, self._saved)
+        except OSError:
+            # The terminal is gone, so there is nothing to restore.
+            return
+
+    def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
+        if number in _ENDING and not self._is_ending:
+            self._is_ending = True  # a second signal must not interrupt the leaving
+            self.ended_by = number
+            raise KeyboardInterrupt
+        self._is_to_stop = self._is_to_stop or number == signal.SIGTSTP
+
+    def size(self) -> tuple[int, int]:
+        """Return columns and lines as they are now."""
+        try:
+            columns, lines = os.get_terminal_size(self._out.fileno())
+        except OSError:
+            return _USUAL_SIZE
+        return (columns, lines) if columns and lines else _USUAL_SIZE
+
+    def draw(self, lines: list[str]) -> None:
+        """Draw the whole frame, one line for each of the window, unless it is shown already."""
+        # A line is cleared first: after it, the terminal may count columns otherwise than we do.
+        rows = [f"\x1b[{row};1H\x1b[0m\x1b[K{line}" for row, line in enumerate(lines, 1)]
+        frame = "".join(rows)
+        if frame != self._frame:
+            clear = "" if self._frame else _CLEAR
+            self._write(f"{_BEGIN}{clear}{frame}{_END}")
+            self._frame = frame
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a key, a signal or the time; return whether to go on."""
+        watched = [self._wake[0], *([self._keys] if self._keys >= 0 else [])]
+        ready, _, _ = select.select(watched, [], [], seconds)
+        if self._wake[0] in ready:
+            os.read(self._wake[0], 512)
+            self._frame = ""
+        if self._is_to_stop:
+            # Ctrl-Z: the shell has its terminal until ``fg``.
+            self._is_to_stop = False
+            self._leave_screen()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            self._enter_screen()
+        if self._keys not in ready:
+            return True
+        keys = os.read(self._keys, 64)
+        if not keys:
+            self._keys = -1
+        if keys.startswith(_ESCAPE):
+            return keys != _ESCAPE  # with more behind it, it is another key, such as an arrow
+        return not any(key in _QUIT_KEYS for key in keys)
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()

@@ -1,24 +1,39 @@
-"""Commands on whole workflows: open one from a recipe, list, show, end."""
+"""Commands on whole workflows: open one from a recipe, list, show, resume, end."""
 
 from __future__ import annotations
 
-from holdfast.answers import json
-from holdfast.answers.text import clean
-from holdfast.cli.answer import Answer, answer_change, names_workflow, on_workflow, target_args
-from holdfast.cli.parser import WORKFLOW, Parameter, command, own_values
-from holdfast.cli.screen import count_cells, fit_columns, format_pairs, list_lines, table_lines
+from holdfast import answers
+from holdfast.answers import clean
+from holdfast.cli.answer import Answer, answer_change, on_workflow
+from holdfast.cli.parser import WORKFLOW, Parameter, command
+from holdfast.cli.screen import (
+    Screen,
+    count_cells,
+    fit_columns,
+    format_pairs,
+    list_lines,
+    next_lines,
+    table_lines,
+)
+from holdfast.core.next_step import current_task, inner_phase
+from holdfast.core.refusal import shell_word
 from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
-from holdfast.core.workflow.state import is_active, is_passed
+from holdfast.core.workflow.state import (
+    declared_phase,
+    find_phase,
+    is_active,
+    is_floating,
+    is_passed,
+)
+from holdfast.errors import Fault
+from holdfast.keeper import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.answer import Changed
     from holdfast.cli.parser import Arguments
-    from holdfast.cli.screen import Screen
-    from holdfast.core.types import Fields, Recipe, Workflow
-    from holdfast.keeper import Keeper
+    from holdfast.core.types import Fields, Phase, Recipe, Task, Workflow
 
 _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
 """Columns that a narrow terminal does without, in this order."""
@@ -38,6 +53,13 @@ _RECIPE_FACTS = {
 }
 _RECIPE_PHASES_MIN = 36
 _FAILED = ("failed", "blocked", "rejected", "error")
+_MAX_TESTS = 10
+_RULE_COLUMNS = 47
+_INNER_PHASES = {
+    "red": "RED (write a test that fails)",
+    "green": "GREEN (make the tests pass)",
+    "refactor": "REFACTOR (tidy up)",
+}
 
 
 @command(
@@ -68,7 +90,7 @@ _FAILED = ("failed", "blocked", "rejected", "error")
     "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
 )
 def start(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.start(**own_values(args), **target_args(args))
+    receipt = keeper.start(**args["own"], **args["target"])
     state, is_resumed = receipt.state, bool(receipt.resumed)
 
     def lines(screen: Screen) -> Iterator[str]:
@@ -79,11 +101,11 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
         yield screen.paint(f"  record: {clean(state['record'])}", "dim")
 
     return Answer(
-        lambda: {**json.change(receipt), "resumed": is_resumed},
+        lambda: {**answers.change(receipt), "resumed": is_resumed},
         lines,
         notes=receipt.notes,
         state=state,
-        aimed=names_workflow(args) or keeper.needs_explicit_id(state),
+        aimed=args["is_aimed"] or keeper.needs_explicit_id(state),
     )
 
 
@@ -94,7 +116,7 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
 )
 def list_recipes(keeper: Keeper, _args: Arguments) -> Answer:
     rows = keeper.recipes()
-    return Answer(lambda: {"recipes": rows}, lambda screen: recipe_table(screen, rows))
+    return Answer({"recipes": rows}, lambda screen: recipe_table(screen, rows))
 
 
 def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
@@ -122,7 +144,7 @@ def recipe_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 def show_recipe(keeper: Keeper, args: Arguments) -> Answer:
     recipe, source = keeper.recipe(args["name"])
     return Answer(
-        lambda: {"recipe": recipe, "source": source},
+        {"recipe": recipe, "source": source},
         lambda screen: recipe_lines(screen, recipe, source),
     )
 
@@ -175,12 +197,25 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
             yield "No workflow is active here."
             yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
 
-    return Answer(lambda: json.workflows(rows, notes), lines, notes=notes)
+    return Answer(lambda: answers.workflows(rows, notes), lines, notes=notes)
 
 
 def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     """Yield a line for each workflow, within the terminal's width."""
-    table = [_status_row(screen, row) for row in rows]
+    table = []
+    for row in rows:
+        phase = f"{row['phase_index']}/{row['phase_total']} {row['phase']}"
+        tree = f" ({row['worktree']})" if row["worktree"] != "." else ""
+        texts = {
+            "id": row["id"],
+            "recipe": row["recipe"],
+            "phase": phase if row["phase"] else "-",
+            "tasks": f"{row['tasks_done']}/{row['tasks_total']}" if row["tasks_total"] else "-",
+            "branch": f"{row['branch'] or '-'}{tree}",
+            "updated": screen.age(row["updated_at"]),
+            "title": row["title"],
+        }
+        table.append({name: clean(text) for name, text in texts.items()})
     columns, widths = fit_columns(
         screen, table, _OPTIONAL_COLUMNS, {"branch": _BRANCH_MAX}, _TITLE_MIN
     )
@@ -194,23 +229,6 @@ def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     yield from table_lines(screen, table, columns, widths, marks)
 
 
-def _status_row(screen: Screen, row: Fields) -> dict[str, str]:
-    phase = f"{row['phase_index']}/{row['phase_total']} {row['phase']}" if row["phase"] else "-"
-    branch = str(row["branch"] or "-")
-    if row["worktree"] != ".":
-        branch += f" ({row['worktree']})"
-    columns = {
-        "id": row["id"],
-        "recipe": row["recipe"],
-        "phase": phase,
-        "tasks": f"{row['tasks_done']}/{row['tasks_total']}" if row["tasks_total"] else "-",
-        "branch": branch,
-        "updated": screen.age(row["updated_at"]),
-        "title": row["title"],
-    }
-    return {name: clean(value) for name, value in columns.items()}
-
-
 @command(
     "show: show one workflow: phases, tasks, gates, reading, reminders",
     WORKFLOW,
@@ -220,35 +238,16 @@ def _status_row(screen: Screen, row: Fields) -> dict[str, str]:
 def show(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
     return Answer(
-        lambda: json.workflow(receipt),
+        lambda: answers.workflow(receipt),
         lambda screen: _show_lines(screen, receipt.state, receipt.record),
         notes=receipt.notes,
         state=receipt.state,
-        aimed=names_workflow(args),
+        aimed=args["is_aimed"],
     )
 
 
 def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     """Yield everything about one workflow, as a tree."""
-    yield from _heading(screen, state, record)
-    yield from _phases(screen, state)
-    if state["tasks"] and state["phase"] is None:
-        yield screen.paint("Tasks", "strong")
-        yield from _tasks(screen, state, "  ")
-    if state["gates"]:
-        yield screen.paint("Gates", "strong")
-        yield from gate_lines(screen, state["gates"], "  ")
-    if state["required_reading"]:
-        yield screen.paint("Must be read", "strong")
-    for path in state["required_reading"]:
-        yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
-    yield from list_lines(screen, "Reminders", state["reminders"])
-    violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
-    yield from list_lines(screen, "Violations", violations)
-    yield from list_lines(screen, "Context", format_pairs(other_context(state)))
-
-
-def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
     status = state["status"].replace("_", " ")
     yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot}{clean(status)}"
     if state["title"]:
@@ -275,12 +274,26 @@ def _heading(screen: Screen, state: Workflow, record: str | None) -> Iterator[st
     skipped = pending(state) if state["status"] == "completed" else {}
     if skipped:
         yield f"  completed by force, skipped: {clean(listed(skipped))}"
+    yield from _phases(screen, state)
+    if state["tasks"] and state["phase"] is None:
+        yield screen.paint("Tasks", "strong")
+        yield from _tasks(screen, state, "  ")
+    if state["gates"]:
+        yield screen.paint("Gates", "strong")
+        yield from gate_lines(screen, state["gates"], "  ")
+    if state["required_reading"]:
+        yield screen.paint("Must be read", "strong")
+    for path in state["required_reading"]:
+        yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
+    yield from list_lines(screen, "Reminders", state["reminders"])
+    violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
+    yield from list_lines(screen, "Violations", violations)
+    yield from list_lines(screen, "Context", format_pairs(other_context(state)))
 
 
 def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
-    if not state["phases"]:
-        return
-    yield screen.paint("Phases", "strong")
+    if state["phases"]:
+        yield screen.paint("Phases", "strong")
     for phase in state["phases"]:
         is_current = phase["name"] == state["phase"]
         name = screen.paint(clean(phase["name"]), "strong") if is_current else clean(phase["name"])
@@ -314,8 +327,21 @@ def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterato
     """Yield a line for each gate: its result, and what that rests on."""
     for name, fields in gates.items():
         status, mark = fields.get("status", "pending"), gate_mark(fields)
-        result = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
-        yield indent + screen.row(mark, name, *result, *_gate_facts(screen, fields))
+        facts = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
+        if fields.get("evidence") == "claim":
+            facts.append("claimed")
+        elif fields.get("evidence") == "run":
+            commit = str(fields.get("commit") or "")[:_COMMIT_CHARS]
+            facts += [
+                f"ran {fields.get('command')}",
+                how_it_ended(fields),
+                seconds(fields.get("duration_ms")),
+                f"at {commit}" if commit else "",
+            ]
+        if fields.get("last_run"):
+            facts.append(screen.age(str(fields["last_run"])))
+        free = {k: v for k, v in fields.items() if k not in _GATE_FIELDS and v is not None}
+        yield indent + screen.row(mark, name, *facts, *format_pairs(free))
 
 
 def gate_mark(gate: Fields) -> str:
@@ -323,22 +349,6 @@ def gate_mark(gate: Fields) -> str:
     if gate.get("status") in _FAILED or gate.get("passed") is False:
         return "blocked"
     return "completed" if is_passed(gate) else "pending"
-
-
-def _gate_facts(screen: Screen, fields: Fields) -> list[str]:
-    facts = ["claimed"] if fields.get("evidence") == "claim" else []
-    if fields.get("evidence") == "run":
-        commit = str(fields.get("commit") or "")[:_COMMIT_CHARS]
-        facts = [
-            f"ran {fields.get('command')}",
-            how_it_ended(fields),
-            seconds(fields.get("duration_ms")),
-            f"at {commit}" if commit else "",
-        ]
-    if fields.get("last_run"):
-        facts.append(screen.age(str(fields["last_run"])))
-    free = {key: value for key, value in fields.items() if key not in _GATE_FIELDS}
-    return [*facts, *format_pairs({key: value for key, value in free.items() if value is not None})]
 
 
 def how_it_ended(fields: Fields) -> str:
@@ -355,6 +365,135 @@ def seconds(duration_ms: object) -> str:
 
 
 @command(
+    "resume: take a workflow up in this session and print its briefing",
+    WORKFLOW,
+    "holdfast resume",
+    "holdfast resume dev-1f2e3d4c",
+)
+def resume(keeper: Keeper, args: Arguments) -> Answer:
+    try:
+        receipt = keeper.resume(**args["target"])
+        if keeper.has_initiatives():
+            from holdfast.initiatives import Initiatives
+
+            receipt.notes += Initiatives(keeper).resume_noting()
+    except Fault as fault:
+        if fault.code != "not_writable":
+            raise
+        # Show it as it is, unless it would first have to come back, or into this worktree.
+        receipt = keeper.show(workflow=args["workflow"])
+        state = receipt.state
+        if not is_active(state) or state["worktree"] != keeper.workspace.name:
+            raise
+        receipt.notes.append(f"it was read and not taken up: {fault.message}; {fault.hint}")
+    briefing = keeper.briefing(state=receipt.state)
+    aimed = args["is_aimed"] or keeper.needs_explicit_id(receipt.state)
+    branch = keeper.workspace.branch()
+
+    def lines(screen: Screen) -> Iterator[str]:
+        if screen.width is None:
+            # Whoever reads it from a pipe gets the briefing itself.
+            yield from [clean(line) for line in briefing.split("\n")]
+            yield from map(screen.note, receipt.notes)
+            return
+        yield from resume_panel(screen, receipt.state, branch)
+        yield from map(screen.note, receipt.notes)
+        yield from next_lines(screen, receipt.state, aimed=aimed)
+
+    return Answer(lambda: {"briefing": briefing, **answers.change(receipt)}, lines)
+
+
+def resume_panel(screen: Screen, state: Workflow, branch: str | None) -> Iterator[str]:
+    """Yield the workflow as a tree, then where it goes on, then the tests that failed last."""
+    expected = state["branch"]
+    if branch is not None and expected not in (None, branch) and not is_floating(state):
+        branches = f"branch {clean(expected)}, checked out is {clean(branch)}"
+        yield screen.paint(f"The workflow is for {branches}.", "warn")
+        yield f"  1) git switch {clean(shell_word(expected))}"
+        yield f"  2) holdfast abandon -w {clean(state['id'])}, and start anew"
+        yield ""
+    yield screen.paint("Found active workflow:", "strong")
+    yield f"  ID: {clean(state['id'])}"
+    number, total = feature_position(state)
+    about = state["context"].get("feature_file") if total else state["subject"]
+    which = f" ({number} of {total})" if total else ""
+    is_feature = total or state["recipe"].get("subject_key") == "feature_file"
+    yield f"  {'Feature' if is_feature else 'Subject'}: {clean(about)}{which}"
+    yield f"  Started: {screen.age(state['created_at'])}"
+    yield f"  Last activity: {screen.age(state['updated_at'])}"
+    yield ""
+    yield "  Progress:"
+    tasks = [_resumed_task(screen, state, task) for task in state["tasks"]]
+    for phase in state["phases"]:
+        has_tasks = bool(tasks) and phase["name"] == state["phase"]
+        facts = clean(_phase_facts(state, phase, has_tasks=has_tasks))
+        text = clean(_in_words(phase["name"])) + screen.paint(f" ({facts})" if facts else "", "dim")
+        yield f"    {screen.mark(phase['status'])} {text}{':' if has_tasks else ''}"
+        yield from tasks if has_tasks else ()
+    if state["phase"] is None:
+        yield from tasks
+    yield ""
+    yield from _banner(screen, state)
+    tests = state["tests"]
+    failing = tests.get("failing_tests") or []
+    if not isinstance(tests.get("last_run"), str) or not isinstance(failing, list):
+        return
+    yield f"Last test run ({screen.age(tests['last_run'])}): {clean(tests.get('last_result', '?'))}"
+    for name in failing[:_MAX_TESTS]:
+        yield f"  {screen.mark('blocked')} {clean(name)}"
+    if len(failing) > _MAX_TESTS:
+        yield f"  and {len(failing) - _MAX_TESTS} more: holdfast show {clean(state['id'])}"
+
+
+def _phase_facts(state: Workflow, phase: Phase, *, has_tasks: bool) -> str:
+    if has_tasks:
+        done = [task for task in state["tasks"] if task["status"] == "completed"]
+        return f"{len(done)}/{len(state['tasks'])} tasks complete"
+    declared = declared_phase(state, phase["name"])
+    if declared is not None and declared.get("sets_branch") and phase["status"] == "completed":
+        return state["branch"] or ""
+    return ", ".join(phase.get("steps", []))
+
+
+def _resumed_task(screen: Screen, state: Workflow, task: Task) -> str:
+    inner, facts = inner_phase(task), ""
+    if task.get("commit"):
+        facts = f"committed: {str(task.get('commit'))[:_COMMIT_CHARS]}"
+    elif task["status"] == "blocked":
+        facts = f"blocked: {task.get('reason', '')}"
+    elif task["status"] == "in_progress" and inner is not None:
+        result = str(state["tests"].get("last_result"))
+        tests = {"failed": " - tests failing", "passed": " - tests passing"}.get(result, "")
+        facts = f"{inner.upper()} phase{tests}"
+    text = clean(f"Task {task['id']}: {task['description']}")
+    about = screen.paint(f" ({clean(facts)})", "dim") if facts else ""
+    return f"       {screen.mark(task['status'])} {text}{about}"
+
+
+def _banner(screen: Screen, state: Workflow) -> Iterator[str]:
+    """Yield where the work goes on, between two rules."""
+    rule = ("━" if screen.fancy else "-") * min(_RULE_COLUMNS, screen.width or _RULE_COLUMNS)
+    task, phase = current_task(state), find_phase(state, state["phase"])
+    text = _in_words(phase["name"]) if phase is not None else "everything is done"
+    if task is not None:
+        number = state["tasks"].index(task) + 1
+        text = f"Task {number}/{len(state['tasks'])} - {task['description']}"
+    yield screen.paint(rule, "dim")
+    yield f"{screen.mark('in_progress')} {screen.paint(f'Resuming: {clean(text)}', 'strong')}"
+    if task is not None:
+        inner = inner_phase(task)
+        name = _in_words(str(state["phase"])) if inner is None else inner.upper()
+        yield f"  Phase: {clean(_INNER_PHASES.get(inner or '', name))}"
+    yield screen.paint(rule, "dim")
+
+
+def _in_words(name: str) -> str:
+    """Return ``task_execution`` as ``Task execution``."""
+    text = " ".join(["PR" if part == "pr" else part for part in name.split("_")])
+    return text[:1].upper() + text[1:]
+
+
+@command(
     "complete: finish the workflow; refused while tasks, phases or gates are pending",
     Parameter("--outcome TEXT", "what came of it"),
     Parameter("--force", "although something is pending; what was skipped is recorded"),
@@ -363,7 +502,7 @@ def seconds(duration_ms: object) -> str:
     "holdfast complete --force --reason 'the review moved to the next sprint'",
 )
 def complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete(**own_values(args), **target_args(args))
+    receipt = keeper.complete(**args["own"], **args["target"])
     state = receipt.state
     done = f"workflow {state['id']} completed"
     if is_active(state):
@@ -376,14 +515,11 @@ def complete(keeper: Keeper, args: Arguments) -> Answer:
         if receipt.signal:
             yield clean(receipt.signal)
 
-    return Answer(lambda: {**json.change(receipt), "signal": receipt.signal}, lines)
+    return Answer(lambda: {**answers.change(receipt), "signal": receipt.signal}, lines)
 
 
-@on_workflow(
+on_workflow(
     "abandon: give the workflow up; `holdfast resume ID` brings it back",
     Parameter("--reason TEXT", "why"),
     "holdfast abandon --reason 'no longer needed'",
-)
-def abandon(keeper: Keeper, values: Fields) -> Changed:
-    receipt = keeper.abandon(**values)
-    return receipt, f"workflow {receipt.state['id']} abandoned"
+)(Keeper.abandon, "workflow {state[id]} abandoned")
