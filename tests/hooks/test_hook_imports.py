@@ -27,7 +27,7 @@ IDLE = {
     "holdfast.workspace.location",
 }
 STORAGE = {f"holdfast.storage.{name}" for name in ("database", "event_codec", "ledger")}
-SYSTEM = {"holdfast.system", *(f"holdfast.system.{name}" for name in ("disk", "kernel", "lock"))}
+SYSTEM = {"holdfast.system", *(f"holdfast.system.{name}" for name in ("disk", "kernel"))}
 ASKING = {*IDLE, *STORAGE, *SYSTEM, "holdfast.storage"}
 """Whether a file is required reading is asked of the ledger."""
 

@@ -199,7 +199,8 @@ def _released_by_the_database_alone(original):
 
 OPENINGS = [
     Mutation(
-        3, "no inode comparison of the lock", "holdfast.system.lock:_is_at", answer(True),
+        3, "no inode comparison of the lock", "holdfast.system.disk:Lock.is_current",
+        value(True),
         f"{_TESTS}test_a_lock_whose_file_was_replaced_while_waiting_is_taken_again",
     ),
     Mutation(
@@ -281,7 +282,7 @@ OPENINGS = [
         f"{_TESTS}test_a_child_never_inherits_the_lock",
     ),
     Mutation(
-        11, "a fork keeps the lock", "holdfast.system.lock:_HELD",
+        11, "a fork keeps the lock", "holdfast.system.disk:_HELD",
         lambda _original: type("Forgetful", (set,), {"add": lambda *_: None})(),
         f"{_TESTS}test_a_fork_does_not_keep_the_lock_of_its_parent",
     ),

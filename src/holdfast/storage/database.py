@@ -26,7 +26,7 @@ from stat import S_ISLNK, S_ISREG
 
 from holdfast import errors
 from holdfast.errors import Fault, not_writable
-from holdfast.system.lock import Lock
+from holdfast.system.disk import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

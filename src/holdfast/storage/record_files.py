@@ -65,7 +65,10 @@ class RecordFiles:
         cut.
         """
         spare = _spare(path)
-        mode = self._disk.mode_of(path)
+        try:
+            mode = os.stat(path).st_mode & 0o777
+        except OSError:
+            mode = 0o666
         try:
             stat = self._disk.create(spare, data, mode)
         except FileNotFoundError:
