@@ -66,7 +66,7 @@ PACKAGES = {
     ),
     "holdfast.formats": (*("schema", "signature", "skill"),),
     "holdfast.keeper": ("record_writer", "repeats", "session", "store", "transaction"),
-    "holdfast.storage": (*("database", "event_codec", "ledger", "record_files", "skill_index"),),
+    "holdfast.storage": ("database", "ledger", "record_files", "skill_index"),
     "holdfast.system": ("disk", "kernel"),
     "holdfast.workspace": ("location",),
 }

@@ -26,7 +26,7 @@ IDLE = {
     "holdfast.workspace",
     "holdfast.workspace.location",
 }
-STORAGE = {f"holdfast.storage.{name}" for name in ("database", "event_codec", "ledger")}
+STORAGE = {f"holdfast.storage.{name}" for name in ("database", "ledger")}
 SYSTEM = {"holdfast.system", *(f"holdfast.system.{name}" for name in ("disk", "kernel"))}
 ASKING = {*IDLE, *STORAGE, *SYSTEM, "holdfast.storage"}
 """Whether a file is required reading is asked of the ledger."""

@@ -30,11 +30,11 @@ open_unsynced = _opened_with("PRAGMA synchronous = OFF")
 
 
 def commit_ignoring_errors(original):
-    def commit(self, request, written_bytes):
+    def commit(self, request):
         from holdfast.errors import Fault
 
         try:
-            original(self, request, written_bytes)
+            original(self, request)
         except Fault:
             return
 
@@ -42,11 +42,11 @@ def commit_ignoring_errors(original):
 
 
 def _commit_known_to_have_failed(original):
-    def commit(self, request, written_bytes):
+    def commit(self, request):
         from holdfast.errors import Fault
 
         try:
-            original(self, request, written_bytes)
+            original(self, request)
         except Fault as fault:
             raise Fault("not_written", fault.message, fault.hint) from fault
 
@@ -138,9 +138,7 @@ def _same_inode(_original):
     """Compare the inodes alone, also after a fork."""
 
     def is_current(self):
-        from holdfast.storage.database import _file_at
-
-        return self.file == _file_at(self.path)
+        return self.files == self._files_found()
 
     return is_current
 
@@ -177,14 +175,13 @@ def _belongs_anywhere(original):
     return init
 
 
-def _connected_anyway(original):
+def _connected_anyway(_original):
     def connect(self, mode):
-        size = os.path.getsize
-        os.path.getsize = lambda path: size(path) or 1
-        try:
-            return original(self, mode)
-        finally:
-            os.path.getsize = size
+        from sqlite3 import connect
+
+        self._owner = os.getpid()
+        uri = f"file:{self.path}?mode={mode}"
+        return connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
     return connect
 

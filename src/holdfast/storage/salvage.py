@@ -12,17 +12,35 @@ the replacement (``database.finish_recovery``).
 
 from __future__ import annotations
 
+import _sqlite3
 import os
 import re
 from itertools import islice
 
-from holdfast.storage import event_codec
-from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
-from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole, stored_state
+from holdfast.storage.database import (
+    BESIDE,
+    JOURNAL_KIND,
+    JOURNAL_KINDS,
+    PAGE_BYTES,
+    RECOVERED,
+    Error,
+    empty_ledger,
+    finish_recovery,
+)
+from holdfast.storage.ledger import (
+    COLUMNS,
+    EVENT_COLUMNS,
+    STREAMS,
+    BadEvent,
+    check_event,
+    is_whole,
+    stored_state,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from sqlite3 import Connection
     from typing import Any
 
     from holdfast.system.disk import Disk
@@ -31,11 +49,12 @@ if TYPE_CHECKING:
     Page = tuple[int, bytes]  # Its number and its bytes.
     Images = dict[int, list[bytes]]  # What a page held, by its number, the newest first.
 
-_EVENTS = f"SELECT {event_codec.COLUMNS} FROM events WHERE seq > 0 ORDER BY seq"
+_EVENTS = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > 0 ORDER BY seq"
 _SEQ = COLUMNS.index("seq")
 
-_DEFAULT_PAGE_BYTES = 4096
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
+_PAGE_COUNT = 28
+"""The offset in SQLite's header of the number of pages."""
 _JOURNAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 _MAX_VARINT_BYTES = 8  # A ninth is needed from 2**56 on.
@@ -67,7 +86,7 @@ class Damaged:
         for end, data in self._files.items():
             if data is not None:
                 disk.create(self._copy + end, data, 0o600)
-        self._connection = connect_damaged(self._copy)
+        self._connection = _connect(self._copy)
         self._streams = [row for row in self._read(STREAMS) if is_whole(row)]
 
     def events(self) -> Iterator[Row]:
@@ -110,10 +129,34 @@ class Damaged:
             return
 
 
+def _connect(path: str) -> Connection:
+    """Open a copy of a database that may be damaged, to read what it still has.
+
+    What is the same in every ledger is put right first: the header, and the list of tables.
+    """
+    pattern = empty_ledger()
+    pages = pattern.serialize()
+    tables = {row[0] for row in pattern.execute("SELECT rootpage FROM sqlite_master")}
+    with open(path, "r+b") as file:
+        count = os.fstat(file.fileno()).st_size // PAGE_BYTES
+        for number in range(1, min(count, len(pages) // PAGE_BYTES) + 1):
+            if number not in tables:
+                start = (number - 1) * PAGE_BYTES
+                file.seek(start)
+                file.write(pages[start : start + PAGE_BYTES])
+        file.seek(JOURNAL_KIND)
+        file.write(JOURNAL_KINDS[1])
+        file.seek(_PAGE_COUNT)
+        file.write(count.to_bytes(4, "big"))
+    connection = _sqlite3.connect(path, isolation_level=None)
+    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+    return connection
+
+
 def _is_sound(row: Row) -> bool:
     try:
-        event_codec.check(row)
-    except event_codec.BadEvent:
+        check_event(row)
+    except BadEvent:
         return False
     return True
 
@@ -173,7 +216,7 @@ def _page_bytes(field: bytes) -> int:
     """Return the page size that a field of a header says, or the usual one if none is that."""
     size = int.from_bytes(field, "big")
     size = 65536 if size == 1 else size
-    return size if size in _PAGE_SIZES else _DEFAULT_PAGE_BYTES
+    return size if size in _PAGE_SIZES else PAGE_BYTES
 
 
 def _journal_pages(journal: bytes) -> tuple[list[Page], list[Page]]:
