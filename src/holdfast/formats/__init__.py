@@ -16,7 +16,6 @@ from holdfast.core import json_text, workflow
 from holdfast.core.record_formats import FORMATS, format_of, spec_of
 from holdfast.core.workflow.state import find_phase, is_floating, is_news, unread
 from holdfast.formats import schema, signature
-from holdfast.system.disk import is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def is_archived(record: str) -> bool:
 def has_completed_copy(state: Workflow, root: str) -> bool:
     """Return whether a file is where the completed record of an active workflow would be."""
     path = spec_of(state).completed_path(state["id"])
-    return path is not None and is_there(os.path.join(root, path))
+    return path is not None and os.path.lexists(os.path.join(root, path))
 
 
 class Aggregate:

@@ -305,8 +305,7 @@ def _check_other_files(store: Store, report: Report) -> None:
         message = f"the ledger does not know it: holdfast resume {state['id']} adopts it"
         report.say("behind", state["record"], message)
     index = store.indexes.of(store.workspace.name)
-    rows = store.skill_rows(store.workspace.name)
-    if index is not None and rows and not index.is_current(rows):
+    if index is not None and not index.is_current():
         report.say("behind", skill_index.NAME, "it does not show the active workflows as they are")
     folder = os.path.join(store.workspace.root, ".claude", "holdfast")
     path = os.path.join(folder, NAME)

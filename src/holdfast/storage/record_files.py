@@ -8,9 +8,10 @@ until it is adopted. After a kill it stays there, and the next transaction adopt
 from __future__ import annotations
 
 import os
+from os.path import lexists
 
 from holdfast.core.json_text import digest
-from holdfast.system.disk import MAX_RECORD_BYTES, is_there, old_of
+from holdfast.system.disk import MAX_RECORD_BYTES, old_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ class RecordFiles:
         self._note = note
         self._written: dict[str, tuple[str, bytes]] = {}
         """The last content that this process wrote to each path, and the hash of its event."""
-        self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
-        """The names beside each record that are checked whenever it is loaded."""
 
     def read(self, path: str) -> bytes | None:
         """Return the record's bytes, cut off if too large; ``None`` if there is no file."""
@@ -76,7 +75,7 @@ class RecordFiles:
         except FileExistsError:
             self._clear_spare(spare, path, data)
             stat = self._disk.create(spare, data, mode)
-        if is_named and not is_there(path):
+        if is_named and not lexists(path):
             self.sync_names(spare, root)
         return spare, stat
 
@@ -152,14 +151,11 @@ class RecordFiles:
 
         Its adopter was killed, or the editor was still writing it.
         """
-        if path not in self._around:
-            self._around[path] = (_saved(path), _spares(path))
-        saved, spares = self._around[path]
-        return any(map(is_there, saved)) or any(map(self._has_save, spares))
+        return any(map(lexists, _saved(path))) or any(map(self._has_save, _spares(path)))
 
     def _has_save(self, spare: str) -> bool:
         """Return True if the spare contains what an editor saved, or may still be saving."""
-        if not is_there(spare):
+        if not lexists(spare):
             return False
         if self._disk.is_being_written(spare):
             return True
@@ -172,12 +168,12 @@ class RecordFiles:
         for spare in _spares(path):
             if self._has_save(spare):
                 self._keep(spare, path)
-        return [name for name in _saved(path) if is_there(name)]
+        return [name for name in _saved(path) if lexists(name)]
 
     def _keep(self, source: str, path: str) -> str:
         """Move what an editor saved to a "saved" name, to be adopted; return its new path."""
         for target in _saved(path):
-            if not is_there(target):
+            if not lexists(target):
                 self._disk.move(source, target)
                 return target
         return self._put_aside(source, path)
@@ -202,7 +198,7 @@ class RecordFiles:
         """Rename a file that cannot be adopted; return its new path."""
         stem = f"{path}.rejected-{digest(data)[:8]}"
         target, number = stem, 2
-        while is_there(target):
+        while lexists(target):
             target, number = f"{stem}-{number}", number + 1
         self._disk.move(source, target)
         return target
@@ -214,7 +210,7 @@ class RecordFiles:
     def remove(self, path: str) -> str | None:
         """Remove a record. If an editor changed it, keep it to be adopted and return its path."""
         spare = _spare(path)
-        if is_there(spare):
+        if lexists(spare):
             self._clear_spare(spare, path, _EMPTY)
         try:
             self._disk.move(path, spare)

@@ -376,16 +376,6 @@ def _close_inherited() -> None:
 os.register_at_fork(after_in_child=_close_inherited)
 
 
-def _has_name(path: str) -> bool:
-    """Return True if a file, a folder or a link has this path."""
-    return os.access(path, os.F_OK, follow_symlinks=False)
-
-
-# For a path that does not exist, which is the usual case, ``access`` takes half as long as
-# ``lexists``. A system without this form of ``access`` returns False even for its root.
-is_there = _has_name if _has_name("/") else os.path.lexists
-
-
 def old_of(spare: str) -> str:
     """Return the third name that ``Disk.exchange`` uses on a file system that cannot exchange."""
     return f"{spare}.old"
