@@ -85,7 +85,12 @@ _PUT_RECORD = (
     f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)})"
     f" VALUES ({', '.join('?' * len(_RECORD))})"
 )
+_PUT_FACT = (
+    "INSERT INTO facts (name, value) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
 _MAX_KNOWN = 20
+_MAX_SEQ = 2**63 - 1
 
 
 class BadEvent(ValueError):
@@ -95,17 +100,11 @@ class BadEvent(ValueError):
 class Stream:
     """One aggregate as of its last event: its row, and its state."""
 
-    __slots__ = ("_row", "state")
+    __slots__ = ("row", "state")
 
-    def __init__(self, row: Fields | Row, state: Any) -> None:
-        self._row = row
+    def __init__(self, row: Fields, state: Any) -> None:
+        self.row = row
         self.state = state
-
-    @property
-    def row(self) -> Fields:
-        if isinstance(self._row, tuple):
-            self._row = _row_of(self._row)
-        return self._row
 
 
 class Ledger:
@@ -136,7 +135,6 @@ class Ledger:
         """The last event, while the lock is held."""
         self._rows: dict[str, Row] = {}
         """Rows of streams as they were read under the lock, so that only changes are written."""
-        self._unplaced_text: str | None = None
         self._known: dict[str, tuple[Row, Stream]] = {}
         """Streams that were checked or written, each with its row of ``STREAMS``.
 
@@ -209,14 +207,26 @@ class Ledger:
             lists = [json_text.loads(row[0]) for row in self.database.rows(query)]
             return [path[1:] for paths in lists for path in paths]
         except (json_text.BadJson, TypeError) as error:
-            raise damaged_ledger(
-                self.database.path, f"a list of required reading: {error}"
-            ) from error
+            why = f"a list of required reading: {error}"
+            raise damaged_ledger(self.database.path, why) from error
 
     def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
         """Return the rows of streams, without their states."""
         query = f"SELECT {_LISTED} FROM streams WHERE {where}"
-        return [self._checked_row(row) for row in self.database.rows(query, values)]
+        return [self._row_of(row) for row in self.database.rows(query, values)]
+
+    def _row_of(self, values: Row) -> Fields:
+        """Return a stream's row as the rest of the product knows it."""
+        row: Fields = dict(zip(COLUMNS, values, strict=False))
+        row["id"] = row["stream"]
+        row["floating"] = bool(row["floating"])
+        if row["session"]:
+            try:
+                row["session"] = json_text.loads(row["session"])
+            except (json_text.BadJson, TypeError) as error:
+                why = f"the row of {values[0]} is not what was written"
+                raise damaged_ledger(self.database.path, why) from error
+        return row
 
     def count(self, where: str, *values: object) -> int:
         row = self.database.row(f"SELECT count(*) FROM streams WHERE {where}", values)
@@ -233,8 +243,7 @@ class Ledger:
             if known is not None and known[0] == row:
                 stream = known[1]
             else:
-                stream = Stream(row, self._state_of(row))
-                self._remember(row, stream)
+                stream = self._remember(row, self._state_of(row))
             if self.database.lock.is_held:
                 self._rows[row[0]] = row
             yield stream
@@ -261,25 +270,24 @@ class Ledger:
             raise damaged_ledger(self.database.path, f"events of {name} are missing")
         return state
 
-    def _remember(self, row: Row, stream: Stream) -> None:
+    def _remember(self, row: Row, state: Any) -> Stream:
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
+        stream = Stream(self._row_of(row), state)
         self._known[row[0]] = row, stream
+        return stream
 
     # Events
 
     def events(
-        self, stream: str | None = None, *, after: int = 0, upto: int | None = None
+        self, stream: str | None = None, *, after: int = 0, upto: int = _MAX_SEQ
     ) -> Iterator[Event]:
         """Yield the events of one stream or of all, with ``after < seq <= upto``, in order."""
-        where, values = ["seq > ?"], [after]
-        if stream is not None:
-            where, values = [*where, "stream = ?"], [*values, stream]  # type: ignore[list-item]
-        if upto is not None:
-            where, values = [*where, "seq <= ?"], [*values, upto]
+        if stream is None:
+            return self._events("WHERE seq > ? AND seq <= ? ORDER BY seq", after, upto)
         # A stream's events are found by their version, in which they have the same order.
-        order = "seq" if stream is None else "version"
-        return self._events(f"WHERE {' AND '.join(where)} ORDER BY {order}", *values)
+        clause = "WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY version"
+        return self._events(clause, stream, after, upto)
 
     def newest(self, stream: str | None = None, limit: int = -1) -> Iterator[Event]:
         """Yield the events of one stream or of all, newest first."""
@@ -370,7 +378,7 @@ class Ledger:
             f" {ENDED} AND status != 'expired' AND format IN ({formats}) ORDER BY updated_at"
         )
         for row in rows:
-            yield self._checked_row(row), row[-1]
+            yield self._row_of(row), row[-1]
 
     def active_records(self, worktree: str) -> set[str]:
         """Return the paths of the records of a worktree's active workflows."""
@@ -439,20 +447,13 @@ class Ledger:
             raise newer_event(version)
         self._head = seq, last_hash
 
-    def _forget_reads(self) -> None:
-        self._head = None
-        self._rows.clear()
-        self._unplaced_text = None
-
     def begin(self, identity: str = "") -> None:
         """Begin to write under the lock. A new ledger gets this identity, or one by chance."""
         self.database.begin()
         self._head = self.head()
         self._first_seq = self._head[0]
         if not self.identity():
-            from os import urandom
-
-            self.put_fact("identity", identity or urandom(12).hex())
+            self.put_fact("identity", identity or os.urandom(12).hex())
 
     def insert(
         self, drafts: list[Draft], *, stream: str, version: int, at: str, by: Fields, request: str
@@ -530,7 +531,7 @@ class Ledger:
         else:
             stored = before[_STATE:]
         whole = self._rows[name] = (*values, *stored)
-        self._remember(whole, Stream(whole, state))
+        self._remember(whole, state)
 
     def put_record(
         self,
@@ -551,20 +552,17 @@ class Ledger:
         )  # fmt: skip
 
     def drop_record(self, worktree: str, path: str) -> None:
-        self.database.execute(
-            "DELETE FROM records WHERE worktree = ? AND path = ?", (worktree, path)
-        )
+        statement = "DELETE FROM records WHERE worktree = ? AND path = ?"
+        self.database.execute(statement, (worktree, path))
 
     def put_unplaced(self, files: list[tuple[str, str, str]]) -> None:
-        text = dumps(files)
-        if text != self._unplaced_text:
-            self.put_fact("unplaced", text)
-            self._unplaced_text = text
+        """Keep the list for ``unplaced``. One that stays the same is not written again."""
+        self.database.execute(
+            f"{_PUT_FACT} WHERE value <> excluded.value", ("unplaced", dumps(files))
+        )
 
     def put_fact(self, name: str, value: str) -> None:
-        self.database.execute(
-            "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (name, value)
-        )
+        self.database.execute(_PUT_FACT, (name, value))
 
     def drop_views(self) -> None:
         """Empty every table that is made from events."""
@@ -586,29 +584,14 @@ class Ledger:
             self.database.checkpoint()
 
     def roll_back(self) -> None:
-        self._forget_reads()
+        self._head, self._identity = None, ""
+        self._rows.clear()
         self.database.roll_back()
-        self._identity = ""
 
     def release(self) -> None:
-        self._forget_reads()
+        self._head = None
+        self._rows.clear()
         self.database.release()
-
-    def _checked_row(self, values: Row) -> Fields:
-        try:
-            return _row_of(values)
-        except (json_text.BadJson, TypeError) as error:
-            why = f"the row of {values[0]} is not what was written"
-            raise damaged_ledger(self.database.path, why) from error
-
-
-def _row_of(values: Row) -> Fields:
-    """Return a stream's row as the rest of the product knows it."""
-    row: Fields = dict(zip(COLUMNS, values, strict=False))
-    row["id"] = row["stream"]
-    row["floating"] = bool(row["floating"])
-    row["session"] = json_text.loads(row["session"]) if row["session"] else None
-    return row
 
 
 def is_whole(row: Row) -> bool:
