@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     Files = tuple[tuple[int, int] | None, ...]
 
 NAME = "ledger.db"
-LOCK_NAME = "lock"
 APPLICATION_ID = 0x484F4C44
 MIGRATIONS: tuple[str, ...] = ()
 """Statements that bring a ledger to the next schema: the first makes version 2 of version 1."""
@@ -58,8 +57,6 @@ JOURNAL_KIND = 18
 _MAX_COPIED_BYTES = 64 * 1024 * 1024
 _PLAIN = ".claude"
 """The folder above the ledger's folder outside git; it is made with it."""
-_FOLDER_MODE = 0o700
-_FILE_MODE = 0o600
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.glusterfs")
 _DAMAGED = (1, 11, 19, 26)
 # SQLITE_ERROR (no such column: the schema is damaged), _CORRUPT, _CONSTRAINT (a row is older than
@@ -85,7 +82,7 @@ class Database:
         self._wait_s = wait_s
         self._belongs_here = belongs_here
         """Returns False if the repository's ledger belongs elsewhere by now: none is made then."""
-        self.lock = Lock(os.path.join(folder, LOCK_NAME), disk)
+        self.lock = Lock(os.path.join(folder, "lock"), disk)
         self._connection: Connection | None = None
         self._is_writable = False
         self.files: Files = ()
@@ -195,11 +192,10 @@ class Database:
                 self._forget()
                 self._for_writing()
                 self.execute("BEGIN IMMEDIATE")
-        except OSError as error:
+        except BaseException as error:
             self.release()
-            raise self._not_writable(error) from error
-        except BaseException:
-            self.release()
+            if isinstance(error, OSError):
+                raise self._not_writable(error) from error
             raise
 
     def acquire_lock(self) -> None:
@@ -326,7 +322,13 @@ class Database:
         except Error as error:
             raise self._fault(error) from error
         if version > SCHEMA_VERSION:
-            raise newer_schema(self.path, version)
+            raise Fault(
+                "newer_ledger",
+                f"a newer Holdfast wrote the ledger {self.path} (schema {version}); "
+                "this one only reads it",
+                errors.INSTALL_NEWER,
+                path=self.path,
+            )
         if version < SCHEMA_VERSION:
             self._migrate(connection, version)
         self.files = self._files_found()
@@ -358,7 +360,7 @@ class Database:
         above = os.path.dirname(self.folder)
         if os.path.basename(above) == _PLAIN:
             self._disk.add_folder(above)
-        self._disk.add_folder(self.folder, _FOLDER_MODE)
+        self._disk.add_folder(self.folder, 0o700)
 
     def _make(self) -> None:
         """Make the database under another name, whole, and put it in place.
@@ -372,7 +374,7 @@ class Database:
                 if name.startswith(f"{NAME}.new"):  # A killed process did not put it in place.
                     self._disk.remove(os.path.join(self.folder, name))
             # SQLite gives the files beside it the same permissions.
-            self._disk.create(fresh, b"", _FILE_MODE)
+            self._disk.create(fresh, b"", 0o600)
             connection = _sqlite3.connect(fresh, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = wal")
@@ -386,8 +388,6 @@ class Database:
             if not (is_free and self.lock.is_current):
                 raise moved(self.folder)
             self._put_in_place(fresh)
-        except OSError as error:
-            raise self._not_writable(error) from error
         except Error as error:
             raise self._fault(error) from error
 
@@ -601,15 +601,6 @@ def moved(folder: str) -> Fault:
         f"the ledger {folder} was moved, replaced or removed meanwhile: nothing was recorded",
         "run the same command again where the repository is now; start a server anew there",
         path=folder,
-    )
-
-
-def newer_schema(path: str, version: int) -> Fault:
-    return Fault(
-        "newer_ledger",
-        f"a newer Holdfast wrote the ledger {path} (schema {version}); this one only reads it",
-        errors.INSTALL_NEWER,
-        path=path,
     )
 
 

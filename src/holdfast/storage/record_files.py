@@ -11,7 +11,7 @@ import os
 from os.path import lexists
 
 from holdfast.core.json_text import digest
-from holdfast.system.disk import MAX_RECORD_BYTES, old_of
+from holdfast.system.disk import MAX_RECORD_BYTES, free_name, old_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,10 +196,7 @@ class RecordFiles:
 
     def set_aside(self, source: str, data: bytes, path: str) -> str:
         """Rename a file that cannot be adopted; return its new path."""
-        stem = f"{path}.rejected-{digest(data)[:8]}"
-        target, number = stem, 2
-        while lexists(target):
-            target, number = f"{stem}-{number}", number + 1
+        target = free_name(f"{path}.rejected-{digest(data)[:8]}")
         self._disk.move(source, target)
         return target
 

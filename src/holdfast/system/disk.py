@@ -381,6 +381,14 @@ def old_of(spare: str) -> str:
     return f"{spare}.old"
 
 
+def free_name(path: str) -> str:
+    """Return the path, with a number appended if a file has it already."""
+    free, number = path, 2
+    while os.path.lexists(free):
+        free, number = f"{path}-{number}", number + 1
+    return free
+
+
 def _read_from(path: str, flags: int, most: int | None, *, or_busy: bool = False) -> bytes | None:
     try:
         fd = os.open(path, flags)

@@ -73,10 +73,6 @@ def has_writer(fd: int) -> bool:
 # Sync
 
 
-def _fsync(fd: int) -> None:
-    os.fsync(fd)
-
-
 def _fullfsync(fd: int) -> None:
     """Sync to the disk itself on macOS, where ``fsync`` only reaches the drive's cache."""
     try:
@@ -87,7 +83,7 @@ def _fullfsync(fd: int) -> None:
         os.fsync(fd)  # The file system does not support F_FULLFSYNC.
 
 
-sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else _fsync
+sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else os.fsync
 """Make the names in a folder durable."""
 sync_content = getattr(os, "fdatasync", sync_names)
 """Make the content of a file durable."""
