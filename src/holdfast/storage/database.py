@@ -51,9 +51,11 @@ _MAX_JOURNAL_PAGES = 500
 BESIDE = ("-wal", "-shm", "-journal")
 _CONSTANT = ((0, 18), (20, 24), (44, 60), (64, 92))
 """The parts of SQLite's header that are the same in every ledger."""
-JOURNAL_KINDS = (b"\1\1", b"\2\2")
-JOURNAL_KIND = 18
+_JOURNAL_KINDS = (b"\1\1", b"\2\2")
+_JOURNAL_KIND = 18
 """The offset in SQLite's header of the kind of journal: the older one, or WAL."""
+_PAGE_COUNT = 28
+"""The offset in SQLite's header of the number of pages."""
 _MAX_COPIED_BYTES = 64 * 1024 * 1024
 _PLAIN = ".claude"
 """The folder above the ledger's folder outside git; it is made with it."""
@@ -474,7 +476,7 @@ class Database:
         version = self.row("PRAGMA user_version")
         if version is None or version[0] > SCHEMA_VERSION:
             return []
-        pattern = empty_ledger()
+        pattern = _empty_ledger()
         query = "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
         here = {row[0]: row for row in self.rows(query)}
         damage = [] if self._has_right_header(pattern) else ["its header is not as it was made"]
@@ -498,8 +500,8 @@ class Database:
         if connection is None or os.path.getsize(self.path) > _MAX_COPIED_BYTES:
             return True
         right, header = pattern.serialize(), connection.serialize()
-        kind = header[JOURNAL_KIND : JOURNAL_KIND + 2]
-        return kind in JOURNAL_KINDS and all(
+        kind = header[_JOURNAL_KIND : _JOURNAL_KIND + 2]
+        return kind in _JOURNAL_KINDS and all(
             header[start:end] == right[start:end] for start, end in _CONSTANT
         )
 
@@ -584,7 +586,31 @@ def finish_recovery(path: str, disk: Disk) -> None:
     disk.sync_folder(os.path.dirname(path))
 
 
-def empty_ledger() -> Connection:
+def connect_damaged(path: str) -> Connection:
+    """Open a copy of a database that may be damaged, to read what it still has.
+
+    What is the same in every ledger is put right first: the header, and the list of tables.
+    """
+    pattern = _empty_ledger()
+    pages = pattern.serialize()
+    tables = {row[0] for row in pattern.execute("SELECT rootpage FROM sqlite_master")}
+    with open(path, "r+b") as file:
+        count = os.fstat(file.fileno()).st_size // PAGE_BYTES
+        for number in range(1, min(count, len(pages) // PAGE_BYTES) + 1):
+            if number not in tables:
+                start = (number - 1) * PAGE_BYTES
+                file.seek(start)
+                file.write(pages[start : start + PAGE_BYTES])
+        file.seek(_JOURNAL_KIND)
+        file.write(_JOURNAL_KINDS[1])
+        file.seek(_PAGE_COUNT)
+        file.write(count.to_bytes(4, "big"))
+    connection = _sqlite3.connect(path, isolation_level=None)
+    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+    return connection
+
+
+def _empty_ledger() -> Connection:
     """Return an empty ledger in memory, which has its tables on the same pages as any other."""
     connection = _sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(_schema())

@@ -12,19 +12,16 @@ the replacement (``database.finish_recovery``).
 
 from __future__ import annotations
 
-import _sqlite3
 import os
 import re
 from itertools import islice
 
 from holdfast.storage.database import (
     BESIDE,
-    JOURNAL_KIND,
-    JOURNAL_KINDS,
     PAGE_BYTES,
     RECOVERED,
     Error,
-    empty_ledger,
+    connect_damaged,
     finish_recovery,
 )
 from holdfast.storage.ledger import (
@@ -40,7 +37,6 @@ from holdfast.storage.ledger import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from sqlite3 import Connection
     from typing import Any
 
     from holdfast.system.disk import Disk
@@ -53,8 +49,6 @@ _EVENTS = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > 0 ORDER BY seq"
 _SEQ = COLUMNS.index("seq")
 
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
-_PAGE_COUNT = 28
-"""The offset in SQLite's header of the number of pages."""
 _JOURNAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 _MAX_VARINT_BYTES = 8  # A ninth is needed from 2**56 on.
@@ -86,7 +80,7 @@ class Damaged:
         for end, data in self._files.items():
             if data is not None:
                 disk.create(self._copy + end, data, 0o600)
-        self._connection = _connect(self._copy)
+        self._connection = connect_damaged(self._copy)
         self._streams = [row for row in self._read(STREAMS) if is_whole(row)]
 
     def events(self) -> Iterator[Row]:
@@ -127,30 +121,6 @@ class Damaged:
             yield from self._connection.execute(query, values)
         except Error:
             return
-
-
-def _connect(path: str) -> Connection:
-    """Open a copy of a database that may be damaged, to read what it still has.
-
-    What is the same in every ledger is put right first: the header, and the list of tables.
-    """
-    pattern = empty_ledger()
-    pages = pattern.serialize()
-    tables = {row[0] for row in pattern.execute("SELECT rootpage FROM sqlite_master")}
-    with open(path, "r+b") as file:
-        count = os.fstat(file.fileno()).st_size // PAGE_BYTES
-        for number in range(1, min(count, len(pages) // PAGE_BYTES) + 1):
-            if number not in tables:
-                start = (number - 1) * PAGE_BYTES
-                file.seek(start)
-                file.write(pages[start : start + PAGE_BYTES])
-        file.seek(JOURNAL_KIND)
-        file.write(JOURNAL_KINDS[1])
-        file.seek(_PAGE_COUNT)
-        file.write(count.to_bytes(4, "big"))
-    connection = _sqlite3.connect(path, isolation_level=None)
-    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
-    return connection
 
 
 def _is_sound(row: Row) -> bool:
