@@ -85,9 +85,10 @@ _PUT_RECORD = (
     f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)})"
     f" VALUES ({', '.join('?' * len(_RECORD))})"
 )
-_PUT_FACT = (
-    "INSERT INTO facts (name, value) VALUES (?, ?)"
-    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_PUT_FACT = "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"
+_PUT_UNPLACED = (
+    "INSERT INTO facts (name, value) VALUES ('unplaced', ?) ON CONFLICT (name)"
+    " DO UPDATE SET value = excluded.value WHERE value <> excluded.value"
 )
 _MAX_KNOWN = 20
 _MAX_SEQ = 2**63 - 1
@@ -260,7 +261,7 @@ class Ledger:
         clause = "WHERE stream = ? AND version > ? AND version <= ? ORDER BY version"
         last = ""
         try:
-            for event in self._events(clause, name, stored, version, read=checked_event):
+            for event in self._events(clause, name, stored, version, is_checked=True):
                 if (event["stream"], event["version"]) != (name, stored + 1):
                     break
                 stored, last, state = stored + 1, event["hash"], self._evolve(name, state, event)
@@ -349,13 +350,11 @@ class Ledger:
             return self.database.rows(f"{_EVENTS} WHERE stream = ? ORDER BY version", (stream,))
         return self.database.rows(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (after,))
 
-    def _events(
-        self, clause: str, *values: object, read: Callable[[Row], Event] | None = None
-    ) -> Iterator[Event]:
-        read = read or read_event
+    def _events(self, clause: str, *values: object, is_checked: bool = False) -> Iterator[Event]:
+        """Yield events; raise ``Fault`` for one that is damaged, by its hash if ``is_checked``."""
         for row in self.database.rows(f"{_EVENTS} {clause}", values):
             try:
-                event = read(row)
+                event = checked_event(row) if is_checked else read_event(row)
             except BadEvent as bad:
                 why = f"event {row[0]} is not what was written ({bad})"
                 raise damaged_ledger(self.database.path, why) from bad
@@ -557,9 +556,7 @@ class Ledger:
 
     def put_unplaced(self, files: list[tuple[str, str, str]]) -> None:
         """Keep the list for ``unplaced``. One that stays the same is not written again."""
-        self.database.execute(
-            f"{_PUT_FACT} WHERE value <> excluded.value", ("unplaced", dumps(files))
-        )
+        self.database.execute(_PUT_UNPLACED, (dumps(files),))
 
     def put_fact(self, name: str, value: str) -> None:
         self.database.execute(_PUT_FACT, (name, value))
@@ -571,7 +568,10 @@ class Ledger:
             self.database.execute(f"DELETE FROM {table}")
 
     def sync(self) -> None:
-        """Commit a change of no meaning, so that all that was committed before is synced too."""
+        """Write something of no meaning: its commit syncs all that was committed before, too.
+
+        ``put_fact`` replaces a row even by the same one; an update would then write nothing.
+        """
         self.put_fact("synced", str(self.head()[0]))
 
     def commit(self, request: str) -> None:

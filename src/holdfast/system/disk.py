@@ -75,13 +75,7 @@ class Disk:
 
     def make_folder(self, path: str, mode: int = 0o777) -> None:
         """Make a folder and all folders above it that do not exist yet."""
-        if not os.path.isdir(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            try:
-                os.mkdir(path, mode)
-            except FileExistsError:
-                if not os.path.isdir(path):
-                    raise
+        os.makedirs(path, mode, exist_ok=True)
 
     def add_folder(self, path: str, mode: int = 0o777) -> None:
         """Make a folder inside an existing one, unless it exists already."""

@@ -93,20 +93,16 @@ sync_content = getattr(os, "fdatasync", sync_names)
 
 
 def lock(fd: int, path: str, wait_s: float) -> None:
-    """Take an exclusive lock on a file; raise ``Fault`` (busy) after ``wait_s`` seconds."""
+    """Take an exclusive lock on a file, in the kernel's fair queue.
+
+    Raise ``Fault`` (busy), which names the lock's holder, after ``wait_s`` seconds.
+    """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        _wait(fd, path, wait_s)
-
-
-def unlock(fd: int) -> None:
-    """Release a lock, even if a child process that is just starting has the descriptor."""
-    fcntl.flock(fd, fcntl.LOCK_UN)
-
-
-def _wait(fd: int, path: str, wait_s: float) -> None:
-    """Wait in the kernel's fair queue; raise ``Fault`` (busy), which names the lock's holder."""
+        pass
+    else:
+        return
     import threading
 
     if wait_s <= 0:
@@ -117,6 +113,11 @@ def _wait(fd: int, path: str, wait_s: float) -> None:
         is_locked = _lock_in_thread(fd, wait_s)
     if not is_locked:
         raise busy("the workspace", path, holder=_holder(fd), wait=f"more than {wait_s:g} s")
+
+
+def unlock(fd: int) -> None:
+    """Release a lock, even if a child process that is just starting has the descriptor."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def _lock_with_timer(fd: int, wait_s: float) -> bool:
