@@ -211,7 +211,7 @@ class Ledger:
             why = f"a list of required reading: {error}"
             raise damaged_ledger(self.database.path, why) from error
 
-    def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
+    def rows(self, where: str, *values: object) -> list[Fields]:
         """Return the rows of streams, without their states."""
         query = f"SELECT {_LISTED} FROM streams WHERE {where}"
         return [self._row_of(row) for row in self.database.rows(query, values)]
