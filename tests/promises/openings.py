@@ -271,6 +271,14 @@ OPENINGS = [
         f"{_RETRY}test_a_retry_is_synced_before_it_is_acknowledged",
     ),
     Mutation(
+        2, "a sync that writes nothing", "holdfast.storage.ledger:_PUT_FACT",
+        value(
+            "INSERT INTO facts (name, value) VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        ),
+        f"{_TESTS}test_a_sync_writes_although_nothing_changed_since_the_last",
+    ),
+    Mutation(
         6, "trust a network file system", f"{_DATABASE}refuse_network", answer(),
         f"{_TESTS}test_a_network_file_system_is_refused",
     ),
