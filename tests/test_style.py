@@ -263,7 +263,7 @@ def test_only_the_modules_for_it_open_a_database():
     opening = re.compile(r"\b_?sqlite3\.connect\(")
     found = {line.partition(":")[0] for line in found_in(opening, MODULES)}
     assert found == {f"src/holdfast/{name}" for name in SQLITE}
-    ways = re.compile(r"\bopen(?:_read|_append)?\([^)]*(?:ledger\.db|\bLEDGER\b|\bNAME\b)")
+    ways = re.compile(r"\bopen(?:_read)?\([^)]*(?:ledger\.db|\bLEDGER\b|\bNAME\b)")
     assert not found_in(ways, MODULES)
 
 

@@ -15,7 +15,7 @@ from histories import record
 from holdfast import Keeper
 from holdfast.core.json_text import digest
 from holdfast.errors import Fault
-from holdfast.storage import event_codec, ledger
+from holdfast.storage import ledger
 from holdfast.storage.database import SCHEMA_VERSION
 
 LEDGER = ".git/holdfast/ledger.db"
@@ -51,16 +51,16 @@ def change_schema(connection):
 
 def add_event(connection):
     """Add an event as a newer Holdfast would: whole, chained, of a format nobody here knows."""
-    query = f"SELECT {event_codec.COLUMNS} FROM events ORDER BY seq DESC LIMIT 1"
+    query = f"SELECT {ledger.EVENT_COLUMNS} FROM events ORDER BY seq DESC LIMIT 1"
     last = connection.execute(query).fetchone()
     seq, version, stream = last[0] + 1, last[4] + 1, last[3]
     body = (
-        seq, "f" * 24, last[2], stream, version, event_codec.SCHEMA + 1, "task_split", '{"task":1}',
-        last[8], None, last[11],
+        seq, "f" * 24, last[2], stream, version, ledger.EVENT_FORMAT + 1, "task_split",
+        '{"task":1}', last[8], None, last[11],
     )  # fmt: skip
-    row = (*body, digest(event_codec.body_of(body).encode()))
+    row = (*body, digest(ledger.body_of(body).encode()))
     marks = ",".join("?" * len(row))
-    connection.execute(f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({marks})", row)
+    connection.execute(f"INSERT INTO events ({ledger.EVENT_COLUMNS}) VALUES ({marks})", row)
     held = connection.execute(f"{ledger.STREAMS} WHERE stream = ?", (stream,)).fetchone()
     columns = dict(zip(ledger.COLUMNS, held, strict=False))
     columns |= {"seq": seq, "version": version, "hash": row[11]}
@@ -76,7 +76,7 @@ def add_event(connection):
 
 MESSAGES = {
     change_schema: f"(schema {SCHEMA_VERSION + 1}); this one only reads it",
-    add_event: f"the ledger has events of format {event_codec.SCHEMA + 1}; "
+    add_event: f"the ledger has events of format {ledger.EVENT_FORMAT + 1}; "
     "this Holdfast knows up to 1",
 }
 

@@ -65,8 +65,8 @@ PACKAGES = {
     ),
     "holdfast.formats": (*("schema", "signature", "skill"),),
     "holdfast.keeper": ("record_writer", "repeats", "session", "store", "transaction"),
-    "holdfast.storage": (*("database", "event_codec", "ledger", "record_files", "skill_index"),),
-    "holdfast.system": ("disk", "kernel", "lock"),
+    "holdfast.storage": ("database", "ledger", "record_files", "skill_index"),
+    "holdfast.system": ("disk", "kernel"),
     "holdfast.workspace": ("location",),
 }
 COMMON = ["holdfast", *(f"{pack}.{name}" for pack, names in PACKAGES.items() for name in names)]

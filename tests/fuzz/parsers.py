@@ -23,7 +23,7 @@ from holdfast.hooks import handlers
 from holdfast.keeper.transfer import read_0_1
 from holdfast.layers.graph import memory_graph
 from holdfast.layers.memory import ACTIVE_HEADING, MemorySection, merge
-from holdfast.storage import event_codec, skill_index
+from holdfast.storage import ledger, skill_index
 from holdfast.system.disk import Disk
 from holdfast.workspace import location, recipes, settings, trust
 from promises.hostile import is_allowed
@@ -64,13 +64,13 @@ def event_line(data):
     """As it is, and with a hash that fits: then it is an event, or no good for another reason."""
     for line in (data, _sealed(data)):
         try:
-            row = event_codec.row_of(line)
-        except event_codec.BadEvent:
+            row = ledger.row_of(line)
+        except ledger.BadEvent:
             continue
-        event = event_codec.event_of(row)
+        event = ledger.read_event(row)
         assert event["seq"] >= 1
-        again = event_codec.line_of(row).encode()
-        assert event_codec.row_of(again) == row
+        again = ledger.line_of(row).encode()
+        assert ledger.row_of(again) == row
         assert core_json.loads(again, strict=True) == event
 
 

@@ -26,8 +26,8 @@ IDLE = {
     "holdfast.workspace",
     "holdfast.workspace.location",
 }
-STORAGE = {f"holdfast.storage.{name}" for name in ("database", "event_codec", "ledger")}
-SYSTEM = {"holdfast.system", *(f"holdfast.system.{name}" for name in ("disk", "kernel", "lock"))}
+STORAGE = {f"holdfast.storage.{name}" for name in ("database", "ledger")}
+SYSTEM = {"holdfast.system", *(f"holdfast.system.{name}" for name in ("disk", "kernel"))}
 ASKING = {*IDLE, *STORAGE, *SYSTEM, "holdfast.storage"}
 """Whether a file is required reading is asked of the ledger."""
 

@@ -60,7 +60,7 @@ class LinkedWorktrees:
 def whole(keeper):
     """Return what the rule gives for all workflows there are."""
     session = keeper.session
-    rows = keeper.store.ledger.rows()
+    rows = keeper.store.ledger.rows("kind = 'workflow'")
     return selection.choose(rows, session.asker(), session.live(rows))
 
 

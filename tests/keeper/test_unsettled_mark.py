@@ -189,11 +189,10 @@ def test_verify_reads_one_moment(tmp_path):
     keeper, writer = shop.keeper(), shop.keeper()
     keeper.start("dev", "a.md")
     database = keeper.store.ledger.database
-    database.begin_reading()
-    before = keeper.store.ledger.head_seq
-    writer.remind("meanwhile")
-    assert keeper.store.ledger.head_seq == before
-    database.end_reading()
+    with database.reading():
+        before = keeper.store.ledger.head_seq
+        writer.remind("meanwhile")
+        assert keeper.store.ledger.head_seq == before
     assert keeper.store.ledger.head_seq == before + 1
 
 

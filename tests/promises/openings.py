@@ -30,11 +30,11 @@ open_unsynced = _opened_with("PRAGMA synchronous = OFF")
 
 
 def commit_ignoring_errors(original):
-    def commit(self, request, written_bytes):
+    def commit(self, request):
         from holdfast.errors import Fault
 
         try:
-            original(self, request, written_bytes)
+            original(self, request)
         except Fault:
             return
 
@@ -42,11 +42,11 @@ def commit_ignoring_errors(original):
 
 
 def _commit_known_to_have_failed(original):
-    def commit(self, request, written_bytes):
+    def commit(self, request):
         from holdfast.errors import Fault
 
         try:
-            original(self, request, written_bytes)
+            original(self, request)
         except Fault as fault:
             raise Fault("not_written", fault.message, fault.hint) from fault
 
@@ -138,9 +138,7 @@ def _same_inode(_original):
     """Compare the inodes alone, also after a fork."""
 
     def is_current(self):
-        from holdfast.storage.database import _file_at
-
-        return self.file == _file_at(self.path)
+        return self.files == self._files_found()
 
     return is_current
 
@@ -177,14 +175,13 @@ def _belongs_anywhere(original):
     return init
 
 
-def _connected_anyway(original):
+def _connected_anyway(_original):
     def connect(self, mode):
-        size = os.path.getsize
-        os.path.getsize = lambda path: size(path) or 1
-        try:
-            return original(self, mode)
-        finally:
-            os.path.getsize = size
+        from sqlite3 import connect
+
+        self._owner = os.getpid()
+        uri = f"file:{self.path}?mode={mode}"
+        return connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
     return connect
 
@@ -199,7 +196,8 @@ def _released_by_the_database_alone(original):
 
 OPENINGS = [
     Mutation(
-        3, "no inode comparison of the lock", "holdfast.system.lock:_is_at", answer(True),
+        3, "no inode comparison of the lock", "holdfast.system.disk:Lock.is_current",
+        value(True),
         f"{_TESTS}test_a_lock_whose_file_was_replaced_while_waiting_is_taken_again",
     ),
     Mutation(
@@ -273,6 +271,14 @@ OPENINGS = [
         f"{_RETRY}test_a_retry_is_synced_before_it_is_acknowledged",
     ),
     Mutation(
+        2, "a sync that writes nothing", "holdfast.storage.ledger:_PUT_FACT",
+        value(
+            "INSERT INTO facts (name, value) VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        ),
+        f"{_TESTS}test_a_sync_writes_although_nothing_changed_since_the_last",
+    ),
+    Mutation(
         6, "trust a network file system", f"{_DATABASE}refuse_network", answer(),
         f"{_TESTS}test_a_network_file_system_is_refused",
     ),
@@ -281,7 +287,7 @@ OPENINGS = [
         f"{_TESTS}test_a_child_never_inherits_the_lock",
     ),
     Mutation(
-        11, "a fork keeps the lock", "holdfast.system.lock:_HELD",
+        11, "a fork keeps the lock", "holdfast.system.disk:_HELD",
         lambda _original: type("Forgetful", (set,), {"add": lambda *_: None})(),
         f"{_TESTS}test_a_fork_does_not_keep_the_lock_of_its_parent",
     ),

@@ -16,7 +16,7 @@ from holdfast import Fault, Keeper
 from holdfast.adopt import findings
 from holdfast.cli import main as cli
 from holdfast.core.json_text import digest
-from holdfast.storage import event_codec
+from holdfast.storage.ledger import EVENT_COLUMNS, body_of
 from support.workshop import SEED, Workshop, many
 
 pytestmark = pytest.mark.promise(4)
@@ -88,7 +88,7 @@ def rows_of(events):
             one if type(one) is kind or one is None else json.dumps(one)
             for one, kind in zip(body, KINDS, strict=True)
         )
-        prev = digest(event_codec.body_of(plain).encode())
+        prev = digest(body_of(plain).encode())
         rows.append((*plain, prev))
     return rows
 
@@ -100,7 +100,7 @@ def put_events(shop, ledger, events):
         connection.execute("DELETE FROM events")
         try:
             connection.executemany(
-                f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({marks})", rows_of(events)
+                f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({marks})", rows_of(events)
             )
         except (sqlite3.IntegrityError, TypeError):  # NULL, which no column takes, has no text
             return False

@@ -54,8 +54,8 @@ def stepping(name):
         try:
             self.pass_step()
         except Died:
-            if name in ("lock", "open_append", "open_read"):
-                os.close(done[0] if name == "open_append" else done)
+            if name == "lock":
+                os.close(done)
             raise
         return done
 

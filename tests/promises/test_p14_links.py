@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Fault, Refused
 from holdfast.core.json_text import digest
-from holdfast.storage import event_codec
+from holdfast.storage.ledger import EVENT_COLUMNS, body_of
 from support.workshop import FORMATS, RECIPES, Workshop, open_workflow, worked_on
 
 pytestmark = pytest.mark.promise(14)
@@ -225,9 +225,9 @@ def forge(shop, *drafts):
                 seq, f"id{seq}", "2026-02-17T12:00:00.000Z", stream, seq, 1, kind,
                 json.dumps(data), "{}", None, prev,
             )  # fmt: skip
-            prev = digest(event_codec.body_of(body).encode())
+            prev = digest(body_of(body).encode())
             marks = ",".join("?" * 12)
-            query = f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({marks})"
+            query = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({marks})"
             connection.execute(query, (*body, prev))
     connection.close()
 

@@ -269,6 +269,20 @@ def test_every_commit_is_synced_and_no_checkpoint_runs_by_itself(shop):
     assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
 
 
+def test_a_sync_writes_although_nothing_changed_since_the_last(shop):
+    shop.keeper().start("dev", "a.md")
+    writer = ledger_of(shop)
+    writer.acquire()
+    sizes = []
+    for _ in range(3):
+        writer.begin()
+        writer.sync()
+        writer.commit("again")
+        sizes.append(os.path.getsize(f"{folder_of(shop)}/ledger.db-wal"))
+    writer.release()
+    assert sizes == sorted(set(sizes))
+
+
 def test_checkpoints_run_under_the_lock_alone(shop):
     keeper = shop.keeper()
     keeper.start("dev", "a.md")
@@ -486,7 +500,8 @@ def test_the_database_says_which_file_system_it_is_on(tmp_path):
     kind = database.file_system(str(tmp_path))
     if os.path.exists("/proc/self/mounts"):
         assert kind
-    assert Database(str(tmp_path / "none"), Disk(), 0.0, lambda: True).schema_version() == 0
+    none = Database(str(tmp_path / "none"), Disk(), 0.0, lambda: True)
+    assert none.row("PRAGMA user_version") is None
 
 
 # What grows, and what is lost

@@ -5,8 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from holdfast.storage import event_codec
+from holdfast.core.json_text import digest, dumps
 from holdfast.storage.database import _schema
+from holdfast.storage.ledger import EVENT_COLUMNS, body_of
 from holdfast.storage.salvage import events_in, fill_gaps
 
 TEXTS = ("short", "größer 漢字 🦉 \x7f\u2028", "", "x" * 3_000, "é" * 9_000, "long " * 40_000)
@@ -16,15 +17,15 @@ PAGE_SIZES = [512, 1024, 4096, 16384, 65536]
 
 def rows_of(count, *, first=1, prev="", stream="one", texts=TEXTS):
     """Return the rows of a chain of events."""
-    drafts = [
-        {"type": "noted", "data": {"text": texts[number % len(texts)], "number": number}}
-        for number in range(count)
-    ]
-    made = event_codec.made(
-        drafts, stream=stream, version=first - 1, seq=first - 1, prev=prev,
-        at="2026-01-02T03:04:05.678Z", by={"surface": "cli"}, request=f"request-{stream}-{first}",
-    )  # fmt: skip
-    return [row for _, row in made]
+    rows = []
+    for number in range(count):
+        data = dumps({"text": texts[number % len(texts)], "number": number})
+        seq, by = first + number, '{"surface":"cli"}'
+        at, own_id = "2026-01-02T03:04:05.678Z", f"request-{stream}-{seq}"
+        body = (seq, own_id, at, stream, seq, 1, "noted", data, by, None, prev)
+        prev = digest(body_of(body).encode())
+        rows.append((*body, prev))
+    return rows
 
 
 def connected(path, page_bytes=4096):
@@ -37,7 +38,7 @@ def connected(path, page_bytes=4096):
 def insert(connection, rows):
     marks = ",".join("?" * 12)
     connection.execute("BEGIN")
-    connection.executemany(f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({marks})", rows)
+    connection.executemany(f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({marks})", rows)
     connection.execute("COMMIT")
 
 
@@ -74,7 +75,7 @@ def test_large_and_imported_numbers_are_read(tmp_path):
         for row in rows_of(1, first=first)
     ]
     part = (*rows[0][:9], "[1,2]", rows[0][10])
-    rows[0] = (*part, event_codec.digest(event_codec.body_of(part).encode()))
+    rows[0] = (*part, digest(body_of(part).encode()))
     assert found(database_of(tmp_path / "a.db", rows)) == rows
 
 

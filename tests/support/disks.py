@@ -93,13 +93,6 @@ class RecordingDisk(Disk):
             self.folders.add(path)
             self.log.append(("mkdir", path))
 
-    def open_append(self, path):
-        self._alive()
-        fd, is_new = super().open_append(path)
-        if is_new:
-            self._created(path)
-        return fd, is_new
-
     def create(self, path, data, mode=0o666, *, durable=False):
         self._alive()
         return super().create(path, data, mode, durable=durable)
@@ -176,7 +169,7 @@ class RecordingDisk(Disk):
 
 
 CALLS = (
-    "read", "read_own", "make_folder", "open_append", "write", "sync", "sync_folder",
+    "read", "read_own", "make_folder", "write", "sync", "sync_folder",
     "create", "link", "move", "exchange", "remove", "lock", "extend",
 )  # fmt: skip
 READS = ("read", "read_own")

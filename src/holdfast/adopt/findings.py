@@ -27,7 +27,7 @@ from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
 from holdfast.errors import Refused
 from holdfast.formats import schema, signature
-from holdfast.system.disk import MAX_RECORD_BYTES, is_there
+from holdfast.system.disk import MAX_RECORD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -413,7 +413,9 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
     if not subject.is_workflow or subject.path is None or not subject.is_active:
         return None
     completed = formats.spec_of(subject.state).completed_path(subject.state["id"])
-    if completed is None or not is_there(os.path.join(subject.location.root or "", completed)):
+    if completed is None or not os.path.lexists(
+        os.path.join(subject.location.root or "", completed)
+    ):
         return None
     path = _completed_path(store, subject)
     try:

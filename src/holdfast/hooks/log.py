@@ -28,11 +28,7 @@ def append(workspace: Workspace, error: BaseException) -> None:
         workspace.check_home()
         if os.path.exists(path) and os.path.getsize(path) > MAX_BYTES:
             disk.move(path, f"{path}.1")
-        fd, _ = disk.open_append(path)
-        try:
-            disk.write(fd, f"{_line(error)}\n".encode(errors="replace"))
-        finally:
-            disk.close(fd)
+        disk.extend(path, f"{_line(error)}\n".encode(errors="replace"), is_own=True)
     except (HoldfastError, OSError):
         return
 

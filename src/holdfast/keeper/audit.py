@@ -10,9 +10,9 @@ import os
 from holdfast.adopt import findings, unknown_records
 from holdfast.errors import Fault, HoldfastError
 from holdfast.formats import LOGS, aggregate_of, is_log, is_workflow, stream_of
-from holdfast.storage import event_codec, skill_index
+from holdfast.storage import skill_index
 from holdfast.storage.database import NAME
-from holdfast.storage.ledger import ACTIVE
+from holdfast.storage.ledger import ACTIVE, BadEvent, check_event, checked_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,16 +74,15 @@ def verify(store: Store, *, everything: bool = False) -> Report:
     after = 0
     kept, store.notes = store.notes, []
     try:
-        store.ledger.database.begin_reading()
-        after = 0 if everything else max(0, store.ledger.head_seq - RECENT_EVENTS)
-        damage = [] if after else store.ledger.damage()
-        for line in damage:
-            report.say("error", NAME, f"it is damaged: {line}")
-        chain = read_chain(store, after)
-        chain.report(report)
-        if not after:
-            _check_streams(store, chain, report)
-        store.ledger.database.end_reading()
+        with store.ledger.database.reading():
+            after = 0 if everything else max(0, store.ledger.head_seq - RECENT_EVENTS)
+            damage = [] if after else store.ledger.damage()
+            for line in damage:
+                report.say("error", NAME, f"it is damaged: {line}")
+            chain = read_chain(store, after)
+            chain.report(report)
+            if not after:
+                _check_streams(store, chain, report)
         if damage:
             return report
         _check_records(store, report)
@@ -93,7 +92,6 @@ def verify(store: Store, *, everything: bool = False) -> Report:
             raise  # The disk failed: the ledger may be sound, and a repair would not help.
         report.say("error", NAME, fault.message)
     finally:
-        store.ledger.database.end_reading()
         store.notes = kept
     if after:
         message = f"events 1 to {after} were not checked: holdfast verify --everything"
@@ -119,7 +117,7 @@ class Chain:
 
     def __init__(self, after: int = 0, prev: str = "", *, is_careful: bool = False) -> None:
         """Start after an event. A careful chain also parses the events' JSON."""
-        self._check = event_codec.checked if is_careful else event_codec.check
+        self._check = checked_event if is_careful else check_event
         self.events = 0
         self.bad: dict[int, str] = {}
         """The reasons why events are damaged, by seq."""
@@ -154,8 +152,8 @@ class Chain:
         try:
             self._check(row)
             if stream == OWN_STREAM:
-                self._give_up(event_codec.checked(row)["data"])
-        except event_codec.BadEvent as bad:
+                self._give_up(checked_event(row)["data"])
+        except BadEvent as bad:
             self.bad[seq] = str(bad)
             self._next, self._prev = seq + 1, ""
             return False
@@ -307,8 +305,7 @@ def _check_other_files(store: Store, report: Report) -> None:
         message = f"the ledger does not know it: holdfast resume {state['id']} adopts it"
         report.say("behind", state["record"], message)
     index = store.indexes.of(store.workspace.name)
-    rows = store.skill_rows(store.workspace.name)
-    if index is not None and rows and not index.is_current(rows):
+    if index is not None and not index.is_current():
         report.say("behind", skill_index.NAME, "it does not show the active workflows as they are")
     folder = os.path.join(store.workspace.root, ".claude", "holdfast")
     path = os.path.join(folder, NAME)

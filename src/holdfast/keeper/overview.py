@@ -62,11 +62,8 @@ class Overview:
 
 def list_active(store: Store, most: int | None) -> list[Fields]:
     """Return a row for each active workflow, as the next change will load it."""
-    store.ledger.database.begin_reading()
-    try:
+    with store.ledger.database.reading():
         return _list_active(store, most)
-    finally:
-        store.ledger.database.end_reading()
 
 
 def _list_active(store: Store, most: int | None) -> list[Fields]:

@@ -18,7 +18,7 @@ from holdfast.core.workflow.state import is_active
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
-from holdfast.storage import event_codec
+from holdfast.storage.ledger import read_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ class Transaction:
         streams: dict[str, LoadedStream] = {}
         for row in rows:
             self.store.ledger.insert_row(row)
-            event = event_codec.event_of(row)
+            event = read_event(row)
             if is_workflow(event["stream"]) or is_log(event["stream"]):
                 loaded = streams[event["stream"]] = self._touch(event["stream"])
                 loaded.add([event])

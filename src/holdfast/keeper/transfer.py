@@ -22,8 +22,8 @@ from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git
 from holdfast.formats import is_log, is_workflow
 from holdfast.keeper.audit import Chain
-from holdfast.storage import event_codec
 from holdfast.storage.database import NAME, Database
+from holdfast.storage.ledger import BadEvent, line_of, row_of
 from holdfast.workspace.location import OLD_LEDGER, is_own_ledger
 
 TYPE_CHECKING = False
@@ -59,8 +59,8 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
     header = {_HEADER: FORMAT, "version": __version__, "ledger": identity, "workflow": workflow}
     yield json_text.dumps(header)
     events = 0
-    for event in store.ledger.lines(workflow):
-        yield event
+    for event in store.ledger.raw_rows(stream=workflow):
+        yield line_of(event)
         events += 1
     where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
     for row in store.ledger.rows(f"{where} ORDER BY created_at, stream", *values):
@@ -129,8 +129,8 @@ def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
             if text.startswith(b'{"end":'):
                 end = json_text.loads(text, strict=True)
             elif not text.startswith(b'{"record":'):
-                rows.append(event_codec.row_of(text))
-        except (event_codec.BadEvent, json_text.BadJson) as bad:
+                rows.append(row_of(text))
+        except (BadEvent, json_text.BadJson) as bad:
             why = bad.why if isinstance(bad, json_text.BadJson) else str(bad)
             raise _not_an_export(name, f"line {number}: {why}") from None
     if header is None:
@@ -153,7 +153,7 @@ def _parse_header(text: bytes) -> Fields:
     if isinstance(header, dict) and header.get("seq") == 1:
         return {"ledger": str(header.get("id")), "workflow": None}
     if not isinstance(header, dict) or not isinstance(header.get(_HEADER), int):
-        raise event_codec.BadEvent("an export begins with another line")
+        raise BadEvent("an export begins with another line")
     if header[_HEADER] > FORMAT:
         raise Refused(
             "newer_export",
@@ -162,7 +162,7 @@ def _parse_header(text: bytes) -> Fields:
         )
     identity, workflow = header.get("ledger"), header.get("workflow")
     if not isinstance(identity, str) or not isinstance(workflow, str | None):
-        raise event_codec.BadEvent("fields are missing or not of their kind")
+        raise BadEvent("fields are missing or not of their kind")
     return header
 
 
@@ -319,16 +319,18 @@ def read_0_1(folder: str, disk: Disk) -> tuple[list[Row], int]:
     for path in _files_0_1(folder):
         for line in filter(None, (disk.read_own(path) or b"").split(b"\n")):
             try:
-                row = event_codec.row_of(line)
-            except event_codec.BadEvent:
+                row = row_of(line)
+            except BadEvent:
                 damaged += 1
                 continue
             if not rows or row[_SEQ] > rows[-1][_SEQ]:
                 rows.append(row)
     if rows and rows[-1][_PART] is not None:
-        number, total = event_codec.part_of(rows[-1][_PART])
-        if number < total:
-            del rows[-number:]
+        # Its number in its commit, and the commit's number of events.
+        part = json_text.loads(rows[-1][_PART])
+        is_part = isinstance(part, list) and [type(number) for number in part] == [int, int]
+        if is_part and part[0] < part[1]:
+            del rows[-part[0] :]
     return rows, damaged
 
 

@@ -26,7 +26,7 @@ from stat import S_ISLNK, S_ISREG
 
 from holdfast import errors
 from holdfast.errors import Fault, not_writable
-from holdfast.system.lock import Lock
+from holdfast.system.disk import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     Files = tuple[tuple[int, int] | None, ...]
 
 NAME = "ledger.db"
-LOCK_NAME = "lock"
 APPLICATION_ID = 0x484F4C44
 MIGRATIONS: tuple[str, ...] = ()
 """Statements that bring a ledger to the next schema: the first makes version 2 of version 1."""
@@ -47,20 +46,19 @@ SCHEMA_VERSION = 1 + len(MIGRATIONS)
 """The version of ``schema.sql``."""
 RECOVERED = ".recovered"
 """Added to the name of a ledger that a repair made and has not put in place yet."""
-CHECKPOINT_PAGES = 250
+PAGE_BYTES = 4096
 _MAX_JOURNAL_PAGES = 500
-_PAGE_BYTES = 4096
 BESIDE = ("-wal", "-shm", "-journal")
 _CONSTANT = ((0, 18), (20, 24), (44, 60), (64, 92))
 """The parts of SQLite's header that are the same in every ledger."""
 _JOURNAL_KINDS = (b"\1\1", b"\2\2")
 _JOURNAL_KIND = 18
-_MAX_COPIED_BYTES = 64 * 1024 * 1024
+"""The offset in SQLite's header of the kind of journal: the older one, or WAL."""
 _PAGE_COUNT = 28
+"""The offset in SQLite's header of the number of pages."""
+_MAX_COPIED_BYTES = 64 * 1024 * 1024
 _PLAIN = ".claude"
 """The folder above the ledger's folder outside git; it is made with it."""
-_FOLDER_MODE = 0o700
-_FILE_MODE = 0o600
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.glusterfs")
 _DAMAGED = (1, 11, 19, 26)
 # SQLITE_ERROR (no such column: the schema is damaged), _CORRUPT, _CONSTRAINT (a row is older than
@@ -86,21 +84,18 @@ class Database:
         self._wait_s = wait_s
         self._belongs_here = belongs_here
         """Returns False if the repository's ledger belongs elsewhere by now: none is made then."""
-        self.lock = Lock(os.path.join(folder, LOCK_NAME), disk)
+        self.lock = Lock(os.path.join(folder, "lock"), disk)
         self._connection: Connection | None = None
         self._is_writable = False
-        self.file: tuple[int, int] | None = None
-        """Device and inode of the database that is open."""
-        self._beside: Files = ()
-        """Device and inode of its journal and shared memory, which a tool may remove alone."""
+        self.files: Files = ()
+        """Device and inode of the database that is open, of its journal and its shared memory.
+
+        A tool may remove each of them alone.
+        """
         self._was_open = False
         self._owner = 0
-        self._unsynced_bytes = 0
 
     # Reading
-
-    def exists(self) -> bool:
-        return os.path.exists(self.path)
 
     def rows(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query, without taking a lock; none where there is no ledger yet."""
@@ -114,22 +109,23 @@ class Database:
 
     def row(self, statement: str, values: tuple[object, ...] = ()) -> tuple[Any, ...] | None:
         """Return the first row of a query; ``None`` if there is none, or no ledger yet."""
-        connection = (self.lock.is_held and self._connection) or self._for_reading()
-        if connection is None:
-            return None
-        try:
-            row: tuple[Any, ...] | None = connection.execute(statement, values).fetchone()
-        except Error as error:
-            raise self._fault(error) from error
-        return row
+        return next(self.rows(statement, values), None)
+
+    def reading(self) -> Reading:
+        """Begin a context in which all that is read is as of one commit."""
+        connection = self._for_reading()
+        if connection is not None and not connection.in_transaction:
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        return Reading(self)
 
     def _for_reading(self) -> Connection | None:
         connection = self._connection
         if connection is not None and (connection.in_transaction or self._is_current()):
             return connection
         self._forget()
-        file = _file_at(self.path)
-        if file is None:
+        files = self._files_found()
+        if files[0] is None:
             if self._was_open and not os.path.isdir(os.path.dirname(self.folder)):
                 raise moved(self.folder)
             if not os.access(self.folder, os.X_OK) and os.path.isdir(self.folder):
@@ -137,11 +133,11 @@ class Database:
             if os.path.lexists(self.folder) and not os.path.isdir(self.folder):
                 raise _storage(self.folder, "it is not a folder")
             return None
-        self._remember(file)
+        self.files = files
         connection = self._open_to_read()
-        if self.file != _file_at(self.path):
+        self.files = self._files_found()
+        if self.files[0] != files[0]:
             return self._for_reading()  # SQLite opens the journal by its name, a moment later.
-        self._beside = self._files_beside()
         self._connection = connection
         return connection
 
@@ -198,11 +194,10 @@ class Database:
                 self._forget()
                 self._for_writing()
                 self.execute("BEGIN IMMEDIATE")
-        except OSError as error:
+        except BaseException as error:
             self.release()
-            raise self._not_writable(error) from error
-        except BaseException:
-            self.release()
+            if isinstance(error, OSError):
+                raise self._not_writable(error) from error
             raise
 
     def acquire_lock(self) -> None:
@@ -242,7 +237,7 @@ class Database:
         except Error as error:
             raise self._fault(error) from error
 
-    def commit(self, request: str, written_bytes: int) -> None:
+    def commit(self, request: str) -> None:
         """Make the transaction durable. ``request`` is the id to retry an unknown outcome with."""
         assert self._connection is not None
         try:
@@ -253,7 +248,6 @@ class Database:
             raise _unknown_outcome(self.path, str(error), request) from error
         if not self._is_current():
             raise _unknown_outcome(self.path, "it was moved or removed meanwhile", request)
-        self._unsynced_bytes += written_bytes
 
     def _write_over_failed_commit(self) -> None:
         """Write something else in its place in the journal, if the disk lets us.
@@ -269,20 +263,16 @@ class Database:
         except Error:
             self.roll_back()
 
-    def checkpoint(self, *, is_due: bool) -> None:
-        """Move the journal into the database, if it has grown. A failure is left to the next.
+    def checkpoint(self) -> None:
+        """Move the journal into the database. A failure is left to the next checkpoint.
 
         One process after another would add to the journal for ever, because each starts without
         knowing what was moved. So one that has grown large is emptied, unless a reader needs it.
         """
         assert self._connection is not None
-        large = self._unsynced_bytes > CHECKPOINT_PAGES * _PAGE_BYTES
-        if not (is_due or large):
-            return
-        self._unsynced_bytes = 0
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            if os.path.getsize(f"{self.path}-wal") > _MAX_JOURNAL_PAGES * _PAGE_BYTES:
+            if os.path.getsize(f"{self.path}-wal") > _MAX_JOURNAL_PAGES * PAGE_BYTES:
                 self._connection.execute("PRAGMA busy_timeout = 0")
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._connection.execute(f"PRAGMA busy_timeout = {int(self._wait_s * 1_000)}")
@@ -321,7 +311,7 @@ class Database:
         self._forget()
         if not os.path.exists(self.path):
             self._make()
-        self._remember(_file_at(self.path))
+        self.files = files = self._files_found()
         connection = self._connect("rw")
         try:
             version = self._check_identity(connection)
@@ -334,11 +324,17 @@ class Database:
         except Error as error:
             raise self._fault(error) from error
         if version > SCHEMA_VERSION:
-            raise newer_schema(self.path, version)
+            raise Fault(
+                "newer_ledger",
+                f"a newer Holdfast wrote the ledger {self.path} (schema {version}); "
+                "this one only reads it",
+                errors.INSTALL_NEWER,
+                path=self.path,
+            )
         if version < SCHEMA_VERSION:
             self._migrate(connection, version)
-        self._beside = self._files_beside()
-        if not (self._is_current() and self.lock.is_current):
+        self.files = self._files_found()
+        if self.files[0] != files[0] or not self.lock.is_current:
             raise moved(self.folder)
         self._connection = connection
         self._is_writable = True
@@ -366,7 +362,7 @@ class Database:
         above = os.path.dirname(self.folder)
         if os.path.basename(above) == _PLAIN:
             self._disk.add_folder(above)
-        self._disk.add_folder(self.folder, _FOLDER_MODE)
+        self._disk.add_folder(self.folder, 0o700)
 
     def _make(self) -> None:
         """Make the database under another name, whole, and put it in place.
@@ -376,9 +372,11 @@ class Database:
         """
         fresh = f"{self.path}.new-{os.getpid()}"
         try:
-            self._remove_unfinished()
+            for name in os.listdir(self.folder):
+                if name.startswith(f"{NAME}.new"):  # A killed process did not put it in place.
+                    self._disk.remove(os.path.join(self.folder, name))
             # SQLite gives the files beside it the same permissions.
-            self._disk.create(fresh, b"", _FILE_MODE)
+            self._disk.create(fresh, b"", 0o600)
             connection = _sqlite3.connect(fresh, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = wal")
@@ -391,20 +389,26 @@ class Database:
             is_free = not os.path.lexists(self.path) and self._belongs_here()
             if not (is_free and self.lock.is_current):
                 raise moved(self.folder)
-            self._set_orphans_aside()
-            self._sync_names()
-            self._disk.move(fresh, self.path)
-            self._disk.sync_folder(self.folder)
-        except OSError as error:
-            raise self._not_writable(error) from error
+            self._put_in_place(fresh)
         except Error as error:
             raise self._fault(error) from error
 
-    def _set_orphans_aside(self) -> None:
-        """Keep a journal whose database is gone from being played into the next one."""
+    def _put_in_place(self, source: str) -> None:
+        """Give a whole database its name, under which nobody asks again whether it is durable.
+
+        A journal whose database is gone is set aside, lest it is played into this one. Then what is
+        in the folder, and that the folder is there, is made durable.
+        """
         for end in BESIDE:
             if os.path.lexists(self.path + end):
                 self._disk.move(self.path + end, f"{self.path}.orphan{end}")
+        above = os.path.dirname(self.folder)
+        self._disk.sync_folder(self.folder)
+        self._disk.sync_folder(above)
+        if os.path.basename(above) == _PLAIN:
+            self._disk.sync_folder(os.path.dirname(above))
+        self._disk.move(source, self.path)
+        self._disk.sync_folder(self.folder)
 
     def move_in(self, old: Database) -> bool:
         """Move another ledger's database here; return False if there is one here already."""
@@ -415,10 +419,7 @@ class Database:
             old.acquire()
             try:
                 old.close()
-                self._set_orphans_aside()
-                self._sync_names()
-                self._disk.move(old.path, self.path)
-                self._disk.sync_folder(self.folder)
+                self._put_in_place(old.path)
                 self._disk.sync_folder(old.folder)
             finally:
                 old.release()
@@ -426,34 +427,25 @@ class Database:
             self.release()
         return True
 
-    def _remove_unfinished(self) -> None:
-        """Remove what a killed process had not put in place."""
-        for name in os.listdir(self.folder):
-            if name.startswith(f"{NAME}.new"):
-                self._disk.remove(os.path.join(self.folder, name))
-
-    def _sync_names(self) -> None:
-        """Make durable what is in the folder, and that the folder is there.
-
-        It has to be so before the database has its name: whoever finds that does not ask again.
-        """
-        above = os.path.dirname(self.folder)
-        self._disk.sync_folder(self.folder)
-        self._disk.sync_folder(above)
-        if os.path.basename(above) == _PLAIN:
-            self._disk.sync_folder(os.path.dirname(above))
-
     # Opening
 
     def _connect(self, mode: str) -> Connection:
+        self._owner = os.getpid()
+        self._was_open = True
         for end in ("", *BESIDE):
-            if _is_odd(self.path + end):
+            try:
+                stat = os.lstat(self.path + end)
+            except OSError:
+                continue
+            if S_ISLNK(stat.st_mode):
+                if not end:
+                    raise errors.symbolic_link("ledger", self.path)
+            elif not S_ISREG(stat.st_mode):
+                # It is a folder, a pipe or a device: SQLite would wait for a pipe for ever.
                 raise _storage(self.path + end, "it is not an ordinary file")
-        if os.path.exists(self.path) and not os.path.getsize(self.path):
-            # SQLite would take it for a new database, and delete its journal.
-            raise errors.damaged_ledger(self.path, "it is empty")
-        if os.path.islink(self.path):
-            raise errors.symbolic_link("ledger", self.path)
+            elif not (end or stat.st_size):
+                # SQLite would take it for a new database, and delete its journal.
+                raise errors.damaged_ledger(self.path, "it is empty")
         try:
             return _sqlite3.connect(
                 f"file:{uri_path(self.path)}?mode={mode}",
@@ -474,26 +466,17 @@ class Database:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         return version
 
-    def begin_reading(self) -> None:
-        """Let all that is read until ``end_reading`` be as of one commit."""
-        connection = self._for_reading()
-        if connection is not None and not connection.in_transaction:
-            connection.execute("BEGIN")
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-
-    def end_reading(self) -> None:
-        if not self.lock.is_held:
-            self.roll_back()
-
     def journal_mode(self) -> str:
         """Return how SQLite keeps its journal: "wal" or an older way; empty without a ledger."""
-        return next((str(row[0]) for row in self.rows("PRAGMA journal_mode")), "")
+        row = self.row("PRAGMA journal_mode")
+        return "" if row is None else str(row[0])
 
     def schema_damage(self) -> list[str]:
         """Return the tables, indexes and triggers that are not as this version makes them."""
-        if not self.exists() or self.schema_version() > SCHEMA_VERSION:
+        version = self.row("PRAGMA user_version")
+        if version is None or version[0] > SCHEMA_VERSION:
             return []
-        pattern = _pattern()
+        pattern = _empty_ledger()
         query = "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
         here = {row[0]: row for row in self.rows(query)}
         damage = [] if self._has_right_header(pattern) else ["its header is not as it was made"]
@@ -522,25 +505,21 @@ class Database:
             header[start:end] == right[start:end] for start, end in _CONSTANT
         )
 
-    def schema_version(self) -> int:
-        """Return the version of the schema, 0 where there is no ledger."""
-        return next((int(row[0]) for row in self.rows("PRAGMA user_version")), 0)
-
-    def _remember(self, file: tuple[int, int] | None) -> None:
-        self.file = file
-        self._owner = os.getpid()
-        self._was_open = True
-
-    def _files_beside(self) -> Files:
-        return _file_at(f"{self.path}-wal"), _file_at(f"{self.path}-shm")
+    def _files_found(self) -> Files:
+        """Return device and inode of what the database's path names now, and of what is beside."""
+        found: list[tuple[int, int] | None] = []
+        for end in ("", "-wal", "-shm"):
+            try:
+                stat = os.stat(self.path + end)
+            except OSError:
+                found.append(None)
+            else:
+                found.append((stat.st_dev, stat.st_ino))
+        return tuple(found)
 
     def _is_current(self) -> bool:
         """True if the connection is this process's own and the paths still name its files."""
-        return (
-            self._owner == os.getpid()
-            and self.file == _file_at(self.path)
-            and self._beside == self._files_beside()
-        )
+        return self._owner == os.getpid() and self.files == self._files_found()
 
     def _forget(self) -> None:
         """Leave a connection. One that another process opened before a fork is not even closed."""
@@ -548,17 +527,17 @@ class Database:
             _KEPT.append(self._connection)
         self._connection = None
         self._is_writable = False
-        self.file = None
-        self._beside = ()
+        self.files = ()
 
     # Faults
 
     def _fault(self, error: Exception) -> Fault:
         if isinstance(error, OSError):
             return _storage(self.path, error.strerror or str(error))
-        is_current = self.file is None or self.file == _file_at(self.path)
         if self._connection is not None:
-            is_current = self._is_current()  # While it is opened, its journal is not known yet.
+            is_current = self._is_current()
+        else:  # While it is opened, its journal is not known yet.
+            is_current = self.files[:1] in ((), self._files_found()[:1])
         if not os.path.isdir(self.folder) or not is_current:
             return moved(self.folder)
         code = result_code(error)
@@ -582,6 +561,20 @@ class Database:
         return not_writable(self.folder, error.strerror or str(error))
 
 
+class Reading:
+    """The context of ``Database.reading``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        """Do nothing: reading has begun."""
+
+    def __exit__(self, *_error: object) -> None:
+        if not self._database.lock.is_held:
+            self._database.roll_back()
+
+
 def finish_recovery(path: str, disk: Disk) -> None:
     """Put a recovered ledger in place. Its predecessor's journal must not be played into it."""
     if not os.path.exists(path + RECOVERED):
@@ -598,16 +591,16 @@ def connect_damaged(path: str) -> Connection:
 
     What is the same in every ledger is put right first: the header, and the list of tables.
     """
-    pattern = _pattern()
+    pattern = _empty_ledger()
     pages = pattern.serialize()
     tables = {row[0] for row in pattern.execute("SELECT rootpage FROM sqlite_master")}
     with open(path, "r+b") as file:
-        count = os.fstat(file.fileno()).st_size // _PAGE_BYTES
-        for number in range(1, min(count, len(pages) // _PAGE_BYTES) + 1):
+        count = os.fstat(file.fileno()).st_size // PAGE_BYTES
+        for number in range(1, min(count, len(pages) // PAGE_BYTES) + 1):
             if number not in tables:
-                start = (number - 1) * _PAGE_BYTES
+                start = (number - 1) * PAGE_BYTES
                 file.seek(start)
-                file.write(pages[start : start + _PAGE_BYTES])
+                file.write(pages[start : start + PAGE_BYTES])
         file.seek(_JOURNAL_KIND)
         file.write(_JOURNAL_KINDS[1])
         file.seek(_PAGE_COUNT)
@@ -617,11 +610,11 @@ def connect_damaged(path: str) -> Connection:
     return connection
 
 
-def _pattern() -> Connection:
+def _empty_ledger() -> Connection:
     """Return an empty ledger in memory, which has its tables on the same pages as any other."""
-    pattern = _sqlite3.connect(":memory:", isolation_level=None)
-    pattern.executescript(_schema())
-    return pattern
+    connection = _sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(_schema())
+    return connection
 
 
 _KEPT: list[Connection] = []
@@ -634,15 +627,6 @@ def moved(folder: str) -> Fault:
         f"the ledger {folder} was moved, replaced or removed meanwhile: nothing was recorded",
         "run the same command again where the repository is now; start a server anew there",
         path=folder,
-    )
-
-
-def newer_schema(path: str, version: int) -> Fault:
-    return Fault(
-        "newer_ledger",
-        f"a newer Holdfast wrote the ledger {path} (schema {version}); this one only reads it",
-        errors.INSTALL_NEWER,
-        path=path,
     )
 
 
@@ -690,23 +674,6 @@ def file_system(folder: str) -> str:
         if path.startswith(point) and len(point) >= longest:
             kind, longest = row[2], len(point)
     return kind
-
-
-def _is_odd(path: str) -> bool:
-    """True for a folder, a pipe or a device: SQLite would wait for a pipe for ever."""
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return False
-    return not (S_ISREG(mode) or S_ISLNK(mode))
-
-
-def _file_at(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _schema() -> str:

@@ -3,20 +3,24 @@
 Reads see the last commit, or the open transaction of this object. Writes belong to a transaction:
 ``begin``, then ``insert``, ``put_stream`` and ``put_record``, then ``commit``; ``release`` at the
 end, whatever happened. What a stream's columns and state are is the caller's knowledge.
+
+An event is a dictionary, a row of the table ``events``, or a line of JSON. Its hash covers the line
+without its last field, ``hash``; it includes the previous event's hash, ``prev``. ``holdfast
+export`` prints these lines, so ``b2sum -l 128`` can check a hash.
 """
 
 from __future__ import annotations
 
 import os
+from _json import encode_basestring as _quoted
 from _operator import ne
 from itertools import compress
 from time import time_ns
 
 from holdfast.core import json_text
-from holdfast.core.json_text import digest
-from holdfast.errors import Fault, damaged_ledger
-from holdfast.storage import event_codec
-from holdfast.storage.database import Database
+from holdfast.core.json_text import digest, dumps
+from holdfast.errors import INSTALL_NEWER, Fault, damaged_ledger
+from holdfast.storage.database import PAGE_BYTES, Database
 from holdfast.system import kernel
 
 TYPE_CHECKING = False
@@ -27,8 +31,17 @@ if TYPE_CHECKING:
     from holdfast.core.types import Draft, Event, Fields
     from holdfast.system.disk import Disk
 
-CHECKPOINT_EVERY_SEQ = 32
+    Row = tuple[Any, ...]
+
+_CHECKPOINT_EVERY_SEQ = 32
 """A transition writes about seven pages."""
+_CHECKPOINT_BYTES = 250 * PAGE_BYTES
+EVENT_FORMAT = 1
+EVENT_COLUMNS = "seq, id, at, stream, version, v, type, data, by, part, prev, hash"
+_EVENT_KINDS = [
+    (int, str, str, str, int, int, str, str, str, part, str, str) for part in (type(None), str)
+]
+_WRONG_TYPES = "fields are missing or not of their kind"
 ACTIVE = "status IN ('in_progress', 'blocked')"
 ENDED = "status IN ('completed', 'abandoned', 'expired')"
 COLUMNS = (
@@ -59,10 +72,10 @@ _PUT_STATE = (
     " ON CONFLICT (stream) DO UPDATE SET version = excluded.version, hash = excluded.hash,"
     " state = excluded.state, digest = excluded.digest"
 )
-_PUT_EVENT = f"INSERT INTO events ({event_codec.COLUMNS}) VALUES ({', '.join('?' * 12)})"
+_PUT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({', '.join('?' * 12)})"
 _KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
 _NEWEST_EVENT = "SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1"
-_EVENTS = f"SELECT {event_codec.COLUMNS} FROM events"
+_EVENTS = f"SELECT {EVENT_COLUMNS} FROM events"
 _RECORD = (
     "worktree", "path", "stream", "seq", "digest", "size", "mtime_ns", "inode", "device",
     "written_ns",
@@ -72,26 +85,27 @@ _PUT_RECORD = (
     f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)})"
     f" VALUES ({', '.join('?' * len(_RECORD))})"
 )
-_IDENTITY = "identity"
-_UNPLACED = "unplaced"
-_SYNCED = "synced"
+_PUT_FACT = "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"
+_PUT_UNPLACED = (
+    "INSERT INTO facts (name, value) VALUES ('unplaced', ?) ON CONFLICT (name)"
+    " DO UPDATE SET value = excluded.value WHERE value <> excluded.value"
+)
 _MAX_KNOWN = 20
+_MAX_SEQ = 2**63 - 1
+
+
+class BadEvent(ValueError):
+    """A row or a line is not a valid event; the message says why."""
 
 
 class Stream:
     """One aggregate as of its last event: its row, and its state."""
 
-    __slots__ = ("_row", "state")
+    __slots__ = ("row", "state")
 
-    def __init__(self, row: Fields | tuple[Any, ...], state: Any) -> None:
-        self._row = row
+    def __init__(self, row: Fields, state: Any) -> None:
+        self.row = row
         self.state = state
-
-    @property
-    def row(self) -> Fields:
-        if isinstance(self._row, tuple):
-            self._row = _row_of(self._row)
-        return self._row
 
 
 class Ledger:
@@ -114,15 +128,15 @@ class Ledger:
         self.database = Database(folder, disk, wait_s, belongs_here)
         self._identity = ""
         self._identified: object = None
-        """The file that has this identity; another may have taken its place."""
-        self._written_bytes = 0
+        """The files that have this identity; others may have taken their place."""
+        self._unsynced_bytes = 0
+        """What was written since the last checkpoint, about."""
         self._first_seq = 0
         self._head: tuple[int, str] | None = None
         """The last event, while the lock is held."""
-        self._rows: dict[str, tuple[Any, ...]] = {}
+        self._rows: dict[str, Row] = {}
         """Rows of streams as they were read under the lock, so that only changes are written."""
-        self._unplaced_text: str | None = None
-        self._known: dict[str, tuple[tuple[Any, ...], Stream]] = {}
+        self._known: dict[str, tuple[Row, Stream]] = {}
         """Streams that were checked or written, each with its row of ``STREAMS``.
 
         State is never changed in place, so it serves again while its row stays the same.
@@ -133,25 +147,18 @@ class Ledger:
     # The whole
 
     def exists(self) -> bool:
-        return self.database.exists()
+        return os.path.exists(self.database.path)
 
     def head(self) -> tuple[int, str]:
         """Return seq and hash of the last event, ``(0, "")`` while there is none."""
         if self._head is not None:
             return self._head
-        row = self._row(_NEWEST_EVENT)
+        row = self.database.row(_NEWEST_EVENT)
         if row is None:
             return 0, ""
         if not (isinstance(row[0], int) and isinstance(row[1], str)):
             raise damaged_ledger(self.database.path, "its last event is none")
         return row[0], row[1]
-
-    def _head_to_continue(self) -> tuple[int, str]:
-        """Return the last event; raise ``Fault`` if a newer Holdfast wrote it."""
-        row = self._row(_NEWEST_EVENT)
-        if row is not None and row[2] > event_codec.SCHEMA:
-            raise event_codec.newer_event(row[2])
-        return (0, "") if row is None else (row[0], row[1])
 
     @property
     def head_seq(self) -> int:
@@ -159,13 +166,13 @@ class Ledger:
 
     def identity(self) -> str:
         """Return the name by which records know this ledger; empty while there is none."""
-        if not self._identity or self._identified != self.database.file:
-            self._identity = self.fact(_IDENTITY)
-            self._identified = self.database.file
+        if not self._identity or self._identified != self.database.files:
+            self._identity = self.fact("identity")
+            self._identified = self.database.files
         return self._identity
 
     def fact(self, name: str) -> str:
-        row = self._row("SELECT value FROM facts WHERE name = ?", name)
+        row = self.database.row("SELECT value FROM facts WHERE name = ?", (name,))
         return row[0] if row is not None else ""
 
     # Streams
@@ -183,14 +190,14 @@ class Ledger:
                 return known[1]
         if not json_text.is_encodable(name):
             return None
-        return next(self._streams("streams.stream = ?", name), None)
+        return next(self.states("streams.stream = ?", name), None)
 
     def active_of_session(self, session: str | None, pid: int | None) -> list[Stream]:
         """Return the active workflows that a session or a client's process holds."""
-        held = list(self._streams(f"{ACTIVE} AND session_id = ?", session)) if session else []
+        held = list(self.states(f"{ACTIVE} AND session_id = ?", session)) if session else []
         if pid is not None:
             known = {one.row["stream"] for one in held}
-            by_client = self._streams(f"{ACTIVE} AND session_pid = ?", pid)
+            by_client = self.states(f"{ACTIVE} AND session_pid = ?", pid)
             held += [one for one in by_client if one.row["stream"] not in known]
         return held
 
@@ -201,40 +208,48 @@ class Ledger:
             lists = [json_text.loads(row[0]) for row in self.database.rows(query)]
             return [path[1:] for paths in lists for path in paths]
         except (json_text.BadJson, TypeError) as error:
-            raise damaged_ledger(
-                self.database.path, f"a list of required reading: {error}"
-            ) from error
+            why = f"a list of required reading: {error}"
+            raise damaged_ledger(self.database.path, why) from error
 
-    def rows(self, where: str = "kind = 'workflow'", *values: object) -> list[Fields]:
+    def rows(self, where: str, *values: object) -> list[Fields]:
         """Return the rows of streams, without their states."""
         query = f"SELECT {_LISTED} FROM streams WHERE {where}"
-        return [self._checked_row(row) for row in self.database.rows(query, values)]
+        return [self._row_of(row) for row in self.database.rows(query, values)]
 
-    def states(self, where: str, *values: object) -> Iterator[Stream]:
-        """Yield streams with their states."""
-        return self._streams(where, *values)
+    def _row_of(self, values: Row) -> Fields:
+        """Return a stream's row as the rest of the product knows it."""
+        row: Fields = dict(zip(COLUMNS, values, strict=False))
+        row["id"] = row["stream"]
+        row["floating"] = bool(row["floating"])
+        if row["session"]:
+            try:
+                row["session"] = json_text.loads(row["session"])
+            except (json_text.BadJson, TypeError) as error:
+                why = f"the row of {values[0]} is not what was written"
+                raise damaged_ledger(self.database.path, why) from error
+        return row
 
     def count(self, where: str, *values: object) -> int:
-        row = self._row(f"SELECT count(*) FROM streams WHERE {where}", *values)
+        row = self.database.row(f"SELECT count(*) FROM streams WHERE {where}", values)
         return row[0] if row is not None else 0
 
     def has_worktree(self, name: str) -> bool:
         """True if a workflow belongs, or belonged, to a worktree of this name."""
         return self.count("worktree = ?", name) > 0
 
-    def _streams(self, where: str, *values: object) -> Iterator[Stream]:
+    def states(self, where: str, *values: object) -> Iterator[Stream]:
+        """Yield streams with their states."""
         for row in self.database.rows(f"{STREAMS} WHERE {where}", values):
             known = self._known.get(row[0])
             if known is not None and known[0] == row:
                 stream = known[1]
             else:
-                stream = Stream(row, self._state_of(row))
-                self._remember(row, stream)
+                stream = self._remember(row, self._state_of(row))
             if self.database.lock.is_held:
                 self._rows[row[0]] = row
             yield stream
 
-    def _state_of(self, row: tuple[Any, ...]) -> Any:
+    def _state_of(self, row: Row) -> Any:
         """Return the state of a row of ``STREAMS``; raise ``Fault`` if it is not as written."""
         name, version = row[0], row[_VERSION]
         if not is_whole(row):
@@ -246,7 +261,7 @@ class Ledger:
         clause = "WHERE stream = ? AND version > ? AND version <= ? ORDER BY version"
         last = ""
         try:
-            for event in self._events(clause, name, stored, version, read=event_codec.checked):
+            for event in self._events(clause, name, stored, version, is_checked=True):
                 if (event["stream"], event["version"]) != (name, stored + 1):
                     break
                 stored, last, state = stored + 1, event["hash"], self._evolve(name, state, event)
@@ -256,25 +271,24 @@ class Ledger:
             raise damaged_ledger(self.database.path, f"events of {name} are missing")
         return state
 
-    def _remember(self, row: tuple[Any, ...], stream: Stream) -> None:
+    def _remember(self, row: Row, state: Any) -> Stream:
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
+        stream = Stream(self._row_of(row), state)
         self._known[row[0]] = row, stream
+        return stream
 
     # Events
 
     def events(
-        self, stream: str | None = None, *, after: int = 0, upto: int | None = None
+        self, stream: str | None = None, *, after: int = 0, upto: int = _MAX_SEQ
     ) -> Iterator[Event]:
         """Yield the events of one stream or of all, with ``after < seq <= upto``, in order."""
-        where, values = ["seq > ?"], [after]
-        if stream is not None:
-            where, values = [*where, "stream = ?"], [*values, stream]  # type: ignore[list-item]
-        if upto is not None:
-            where, values = [*where, "seq <= ?"], [*values, upto]
+        if stream is None:
+            return self._events("WHERE seq > ? AND seq <= ? ORDER BY seq", after, upto)
         # A stream's events are found by their version, in which they have the same order.
-        order = "seq" if stream is None else "version"
-        return self._events(f"WHERE {' AND '.join(where)} ORDER BY {order}", *values)
+        clause = "WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY version"
+        return self._events(clause, stream, after, upto)
 
     def newest(self, stream: str | None = None, limit: int = -1) -> Iterator[Event]:
         """Yield the events of one stream or of all, newest first."""
@@ -293,13 +307,9 @@ class Ledger:
             return []
         return [first, *self._events("WHERE id > ? AND id < ? ORDER BY seq", f"{id}.", f"{id}/")]
 
-    def lines(self, stream: str | None = None) -> Iterator[str]:
-        """Yield events as lines of JSON."""
-        return map(event_codec.line_of, self.raw_rows(stream=stream))
-
     def hash_at(self, seq: int) -> str:
         """Return the hash of an event; empty if there is none."""
-        row = self._row("SELECT hash FROM events WHERE seq = ?", seq)
+        row = self.database.row("SELECT hash FROM events WHERE seq = ?", (seq,))
         return row[0] if row is not None else ""
 
     def damage(self) -> list[str]:
@@ -322,7 +332,8 @@ class Ledger:
 
     def has_whole_tables(self) -> bool:
         """True if every stream has a row and a state as they were written."""
-        counts = self._row("SELECT (SELECT count(*) FROM streams), (SELECT count(*) FROM states)")
+        query = "SELECT (SELECT count(*) FROM streams), (SELECT count(*) FROM states)"
+        counts = self.database.row(query)
         rows = list(map(is_whole, self.database.rows(STREAMS)))
         return all(rows) and counts in (None, (len(rows), len(rows)))
 
@@ -330,25 +341,21 @@ class Ledger:
         """Return the number of a stream's last event, 0 if it has none."""
         if not json_text.is_encodable(stream):
             return 0
-        row = self._row("SELECT max(version) FROM events WHERE stream = ?", stream)
+        row = self.database.row("SELECT max(version) FROM events WHERE stream = ?", (stream,))
         return row[0] or 0 if row is not None else 0
 
-    def raw_rows(self, after: int = 0, *, stream: str | None = None) -> Iterator[tuple[Any, ...]]:
+    def raw_rows(self, after: int = 0, *, stream: str | None = None) -> Iterator[Row]:
         """Yield the rows of events, of one stream or of all, as they are stored."""
         if stream is not None:
             return self.database.rows(f"{_EVENTS} WHERE stream = ? ORDER BY version", (stream,))
         return self.database.rows(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (after,))
 
-    def _events(
-        self,
-        clause: str,
-        *values: object,
-        read: Callable[[tuple[Any, ...]], Event] = event_codec.read,
-    ) -> Iterator[Event]:
+    def _events(self, clause: str, *values: object, is_checked: bool = False) -> Iterator[Event]:
+        """Yield events; raise ``Fault`` for one that is damaged, by its hash if ``is_checked``."""
         for row in self.database.rows(f"{_EVENTS} {clause}", values):
             try:
-                event = read(row)
-            except event_codec.BadEvent as bad:
+                event = checked_event(row) if is_checked else read_event(row)
+            except BadEvent as bad:
                 why = f"event {row[0]} is not what was written ({bad})"
                 raise damaged_ledger(self.database.path, why) from bad
             yield event
@@ -357,7 +364,7 @@ class Ledger:
 
     def record(self, worktree: str, path: str) -> Fields | None:
         """Return what is known of a file as it was last written."""
-        row = self._row(_GET_RECORD, worktree, path)
+        row = self.database.row(_GET_RECORD, (worktree, path))
         return None if row is None else dict(zip(_RECORD, row, strict=True))
 
     def completed_records(self, formats: str) -> Iterator[tuple[Fields, str]]:
@@ -370,7 +377,7 @@ class Ledger:
             f" {ENDED} AND status != 'expired' AND format IN ({formats}) ORDER BY updated_at"
         )
         for row in rows:
-            yield self._checked_row(row), row[-1]
+            yield self._row_of(row), row[-1]
 
     def active_records(self, worktree: str) -> set[str]:
         """Return the paths of the records of a worktree's active workflows."""
@@ -383,7 +390,7 @@ class Ledger:
         A list that is damaged is none: each of them is also settled when its stream is loaded.
         """
         try:
-            listed = json_text.loads(self.fact(_UNPLACED) or "[]")
+            listed = json_text.loads(self.fact("unplaced") or "[]")
             files = [(worktree, path, stream) for worktree, path, stream in listed]
         except (json_text.BadJson, Fault, TypeError, ValueError):
             return []
@@ -395,28 +402,29 @@ class Ledger:
         The lock's file says so, in a mark that does not outlive the system: a power cut may keep
         the mark and lose what it speaks of.
         """
-        mark, _, file = self.database.lock.read_mark().rpartition("\t")
-        if mark != self._settled_mark() or not self._boot:
-            return False
+        mark = self.database.lock.read_mark()
+        file = mark.rpartition("\t")[2]
         path = file[file.find("/") :]
         try:
-            return file == _status_of(path, os.lstat(path))
-        except OSError:
+            is_same = mark == self._settled_mark(path, os.lstat(path))
+        except (OSError, ValueError):
             return False
+        return is_same and self._boot != ""
 
     def mark_settled(self, path: str, stat: os.stat_result) -> None:
         """Let the next transaction look at nothing but the file at ``path``."""
-        self.database.lock.write_mark(f"{self._settled_mark()}\t{_status_of(path, stat)}")
+        self.database.lock.write_mark(self._settled_mark(path, stat))
 
     def mark_unsettled(self) -> None:
         """Let the next transaction look for all files of the last one again."""
         self.database.lock.write_mark("")
 
-    def _settled_mark(self) -> str:
+    def _settled_mark(self, path: str, stat: os.stat_result) -> str:
         if self._boot is None:
             self._boot = kernel.boot_id()
+        file = f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}:{path}"
         # A copied repository has the mark of the original, whose files are not its own.
-        return f"{self.head()[1]} {self._boot} {self.folder}"
+        return f"{self.head()[1]} {self._boot} {self.folder}\t{file}"
 
     # A transaction
 
@@ -428,41 +436,51 @@ class Ledger:
         """
         self.database.acquire()
         try:
-            self._head = self._head_to_continue()
+            seq, last_hash, version = self.database.row(_NEWEST_EVENT) or (0, "", 0)
+            is_newer = version > EVENT_FORMAT
         except BaseException:
             self.release()
             raise
-
-    def _forget_reads(self) -> None:
-        self._head = None
-        self._rows.clear()
-        self._unplaced_text = None
+        if is_newer:
+            self.release()
+            raise newer_event(version)
+        self._head = seq, last_hash
 
     def begin(self, identity: str = "") -> None:
         """Begin to write under the lock. A new ledger gets this identity, or one by chance."""
         self.database.begin()
         self._head = self.head()
         self._first_seq = self._head[0]
-        self._written_bytes = 0
         if not self.identity():
-            from os import urandom
-
-            self.put_fact(_IDENTITY, identity or urandom(12).hex())
+            self.put_fact("identity", identity or os.urandom(12).hex())
 
     def insert(
         self, drafts: list[Draft], *, stream: str, version: int, at: str, by: Fields, request: str
     ) -> list[Event]:
-        """Add events at the end."""
+        """Add events at the end; return them."""
         seq, prev = self.head()
-        rows = event_codec.made(
-            drafts, stream=stream, version=version, seq=seq, prev=prev, at=at, by=by,
-            request=request,
-        )  # fmt: skip
-        for _, row in rows:
-            self.insert_row(row)
-        return [event for event, _ in rows]
+        by_text = dumps(by)
+        events: list[Event] = []
+        for number, draft in enumerate(drafts, 1):
+            kind, data = draft["type"], draft["data"]
+            own_id = request if number == 1 else f"{request}.{number}"
+            body = (
+                seq + number, own_id, at, stream, version + number, EVENT_FORMAT, kind,
+                dumps(data), by_text, None, prev,
+            )  # fmt: skip
+            own_hash = digest(body_of(body).encode())
+            self.insert_row((*body, own_hash))
+            events.append(
+                {
+                    "seq": seq + number, "id": own_id, "at": at, "stream": stream,
+                    "version": version + number, "v": EVENT_FORMAT, "type": kind, "data": data,
+                    "by": by, "prev": prev, "hash": own_hash,
+                }
+            )  # fmt: skip
+            prev = own_hash
+        return events
 
-    def continued(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    def continued(self, rows: list[Row]) -> list[Row]:
         """Return rows of another ledger with the places they get at the end of this one."""
         seq, prev = self.head()
         versions: dict[str, int] = {}
@@ -472,18 +490,18 @@ class Ledger:
             if stream not in versions:
                 versions[stream] = self.last_version(stream)
             seq, versions[stream] = seq + 1, versions[stream] + 1
-            moved = event_codec.moved(row, seq, versions[stream], prev)
-            prev = moved[11]
-            result.append(moved)
+            body = (seq, *row[1:4], versions[stream], *row[5:9], None, prev)
+            prev = digest(body_of(body).encode())
+            result.append((*body, prev))
         return result
 
-    def insert_row(self, row: tuple[Any, ...]) -> None:
+    def insert_row(self, row: Row) -> None:
         """Add an event that has its place and hash already."""
         self.database.execute(_PUT_EVENT, row)
         self._head = (row[0], row[11])
-        self._written_bytes += len(row[7])
+        self._unsynced_bytes += len(row[7])
 
-    def keep_row(self, row: tuple[Any, ...]) -> None:
+    def keep_row(self, row: Row) -> None:
         """Add an event that a damaged ledger had; leave out a second one with the same place."""
         added = self.database.execute(_KEEP_EVENT, row).rowcount
         if added:
@@ -495,29 +513,24 @@ class Ledger:
         values = tuple(map(row.get, COLUMNS))
         values = (*values, _digest_of(values))
         before = self._rows.get(name)
-        self._put_row(values, before)
+        if before is None:
+            self.database.execute(_PUT_STREAM, values)
+        else:
+            # Columns that stay as they are leave their indexes alone.
+            changed = list(compress(_EACH, map(ne, values, before)))
+            columns = ", ".join([f"{_STORED[number]} = ?" for number in changed])
+            update = f"UPDATE streams SET {columns} WHERE stream = ?"
+            self.database.execute(update, (*[values[number] for number in changed], name))
         if with_state or before is None or version >= before[_STATE + 1] + EVENTS_PER_STATE:
             text = self._texts.dumps(state)
-            stored: tuple[Any, ...] = (name, version, row["hash"], text)
+            stored: Row = (name, version, row["hash"], text)
             stored = (*stored, _digest_of(stored))
             self.database.execute(_PUT_STATE, stored)
-            self._written_bytes += len(text)
+            self._unsynced_bytes += len(text)
         else:
             stored = before[_STATE:]
         whole = self._rows[name] = (*values, *stored)
-        self._remember(whole, Stream(whole, state))
-
-    def _put_row(self, values: tuple[Any, ...], before: tuple[Any, ...] | None) -> None:
-        """Write a stream's row. Columns that stay as they are leave their indexes alone."""
-        if before is None:
-            self.database.execute(_PUT_STREAM, values)
-            return
-        changed = list(compress(_EACH, map(ne, values, before)))
-        columns = ", ".join([f"{_STORED[number]} = ?" for number in changed])
-        self.database.execute(
-            f"UPDATE streams SET {columns} WHERE stream = ?",
-            (*[values[number] for number in changed], values[0]),
-        )
+        self._remember(whole, state)
 
     def put_record(
         self,
@@ -538,20 +551,15 @@ class Ledger:
         )  # fmt: skip
 
     def drop_record(self, worktree: str, path: str) -> None:
-        self.database.execute(
-            "DELETE FROM records WHERE worktree = ? AND path = ?", (worktree, path)
-        )
+        statement = "DELETE FROM records WHERE worktree = ? AND path = ?"
+        self.database.execute(statement, (worktree, path))
 
     def put_unplaced(self, files: list[tuple[str, str, str]]) -> None:
-        text = json_text.dumps(files)
-        if text != self._unplaced_text:
-            self.put_fact(_UNPLACED, text)
-            self._unplaced_text = text
+        """Keep the list for ``unplaced``. One that stays the same is not written again."""
+        self.database.execute(_PUT_UNPLACED, (dumps(files),))
 
     def put_fact(self, name: str, value: str) -> None:
-        self.database.execute(
-            "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (name, value)
-        )
+        self.database.execute(_PUT_FACT, (name, value))
 
     def drop_views(self) -> None:
         """Empty every table that is made from events."""
@@ -560,59 +568,138 @@ class Ledger:
             self.database.execute(f"DELETE FROM {table}")
 
     def sync(self) -> None:
-        """Commit a change of no meaning, so that all that was committed before is synced too."""
-        self.put_fact(_SYNCED, str(self.head()[0]))
+        """Write something of no meaning: its commit syncs all that was committed before, too.
+
+        ``put_fact`` replaces a row even by the same one; an update would then write nothing.
+        """
+        self.put_fact("synced", str(self.head()[0]))
 
     def commit(self, request: str) -> None:
         """Make the transaction durable; the lock stays."""
-        seq = self.head_seq
-        self.database.commit(request, self._written_bytes)
-        every = CHECKPOINT_EVERY_SEQ
-        self.database.checkpoint(is_due=seq // every != self._first_seq // every)
+        self.database.commit(request)
+        every = _CHECKPOINT_EVERY_SEQ
+        is_due = self.head_seq // every != self._first_seq // every
+        if is_due or self._unsynced_bytes > _CHECKPOINT_BYTES:
+            self._unsynced_bytes = 0
+            self.database.checkpoint()
 
     def roll_back(self) -> None:
-        self._forget_reads()
+        self._head, self._identity = None, ""
+        self._rows.clear()
         self.database.roll_back()
-        self._identity = ""
 
     def release(self) -> None:
-        self._forget_reads()
+        self._head = None
+        self._rows.clear()
         self.database.release()
 
-    def _checked_row(self, values: tuple[Any, ...]) -> Fields:
-        try:
-            return _row_of(values)
-        except (json_text.BadJson, TypeError) as error:
-            why = f"the row of {values[0]} is not what was written"
-            raise damaged_ledger(self.database.path, why) from error
 
-    def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
-        return self.database.row(statement, values)
-
-
-def _status_of(path: str, stat: os.stat_result) -> str:
-    return f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}:{path}"
-
-
-def _row_of(values: tuple[Any, ...]) -> Fields:
-    """Return a stream's row as the rest of the product knows it."""
-    row: Fields = dict(zip(COLUMNS, values, strict=False))
-    row["id"] = row["stream"]
-    row["floating"] = bool(row["floating"])
-    row["session"] = json_text.loads(row["session"]) if row["session"] else None
-    return row
-
-
-def is_whole(row: tuple[Any, ...]) -> bool:
+def is_whole(row: Row) -> bool:
     """True if a row of ``STREAMS`` is what was written, with its state."""
     digests = _digest_of(row[: _STATE - 1]), _digest_of(row[_STATE:-1])
     return (row[_STATE - 1], row[-1]) == digests and row[0] == row[_STATE]
 
 
-def stored_state(row: tuple[Any, ...]) -> tuple[int, Any]:
+def stored_state(row: Row) -> tuple[int, Any]:
     """Return the stored state of a whole row of ``STREAMS``, after its version."""
     return row[_STATE + 1], json_text.loads(row[_STATE + 3])
 
 
-def _digest_of(values: tuple[Any, ...]) -> str:
+def _digest_of(values: Row) -> str:
     return digest("\x1f".join(map(str, values)).encode(errors="replace"))
+
+
+# Events as rows and as lines
+
+
+def body_of(row: Row) -> str:
+    """Return the text that an event's hash covers."""
+    seq, own_id, at, stream, version, v, kind, data, by, part, prev = row[:11]
+    parts = f',"part":{part}' if part is not None else ""
+    return (
+        f'{{"seq":{seq},"id":{_quoted(own_id)},"at":{_quoted(at)},"stream":{_quoted(stream)}'
+        f',"version":{version},"v":{v},"type":{_quoted(kind)},"data":{data},"by":{by}{parts}'
+        f',"prev":{_quoted(prev)}'
+    )
+
+
+def line_of(row: Row) -> str:
+    """Return a row as a line of JSON."""
+    return f'{body_of(row)},"hash":{dumps(row[11])}}}'
+
+
+def row_of(line: bytes) -> Row:
+    """Return the row of a line of JSON; raise as ``read_event`` and ``check_event`` do."""
+    try:
+        event = json_text.loads(line, strict=True)
+    except json_text.BadJson as bad:
+        raise BadEvent(bad.why) from None
+    if not isinstance(event, dict):
+        raise BadEvent("it is not an object")
+    part = event.get("part")
+    row = (
+        *map(event.get, ("seq", "id", "at", "stream", "version", "v", "type")),
+        dumps(event.get("data")), dumps(event.get("by")),
+        None if part is None else dumps(part), event.get("prev"), event.get("hash"),
+    )  # fmt: skip
+    read_event(row)
+    check_event(row)
+    return row
+
+
+def checked_event(row: Row) -> Event:
+    """Return the event of a row that matches its hash; raise as the next two functions do."""
+    check_event(row)
+    return read_event(row)
+
+
+def check_event(row: Row) -> None:
+    """Raise ``BadEvent`` if a row does not match its hash. Its JSON is not parsed.
+
+    Raise ``Fault`` if a newer Holdfast wrote it.
+    """
+    if tuple(map(type, row)) not in _EVENT_KINDS:
+        raise BadEvent(_WRONG_TYPES)
+    try:
+        body = body_of(row).encode()
+    except UnicodeEncodeError:
+        raise BadEvent(json_text.HALF_A_PAIR) from None
+    if digest(body) != row[11]:
+        raise BadEvent("its hash does not match")
+    if row[5] > EVENT_FORMAT:
+        raise newer_event(row[5])
+
+
+def read_event(row: Row) -> Event:
+    """Return the event of a row. Its hash is not checked.
+
+    Raise ``BadEvent`` if the row is not an event, ``Fault`` if a newer Holdfast wrote it.
+    """
+    if tuple(map(type, row)) not in _EVENT_KINDS:
+        raise BadEvent(_WRONG_TYPES)
+    seq, own_id, at, stream, version, v, kind, data, by, part, prev, own_hash = row
+    try:
+        event: Event = {
+            "seq": seq, "id": own_id, "at": at, "stream": stream, "version": version, "v": v,
+            "type": kind, "data": json_text.loads(data), "by": json_text.loads(by), "prev": prev,
+            "hash": own_hash,
+        }  # fmt: skip
+        if part is not None:
+            event["part"] = json_text.loads(part)
+    except json_text.BadJson as bad:
+        raise BadEvent(bad.why) from None
+    if type(event["data"]) is not dict or type(event["by"]) is not dict:
+        raise BadEvent(_WRONG_TYPES)
+    if seq < 1 or version < 1:
+        raise BadEvent("its place is none")
+    if v > EVENT_FORMAT:
+        raise newer_event(v)
+    return event
+
+
+def newer_event(version: int) -> Fault:
+    return Fault(
+        "newer_ledger",
+        f"the ledger has events of format {version}; this Holdfast knows up to {EVENT_FORMAT}",
+        INSTALL_NEWER,
+    )

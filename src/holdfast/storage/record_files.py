@@ -8,9 +8,10 @@ until it is adopted. After a kill it stays there, and the next transaction adopt
 from __future__ import annotations
 
 import os
+from os.path import lexists
 
 from holdfast.core.json_text import digest
-from holdfast.system.disk import MAX_RECORD_BYTES, is_there, old_of
+from holdfast.system.disk import MAX_RECORD_BYTES, free_name, old_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ class RecordFiles:
         self._note = note
         self._written: dict[str, tuple[str, bytes]] = {}
         """The last content that this process wrote to each path, and the hash of its event."""
-        self._around: dict[str, tuple[list[str], tuple[str, str]]] = {}
-        """The names beside each record that are checked whenever it is loaded."""
 
     def read(self, path: str) -> bytes | None:
         """Return the record's bytes, cut off if too large; ``None`` if there is no file."""
@@ -65,7 +64,10 @@ class RecordFiles:
         cut.
         """
         spare = _spare(path)
-        mode = self._disk.mode_of(path)
+        try:
+            mode = os.stat(path).st_mode & 0o777
+        except OSError:
+            mode = 0o666
         try:
             stat = self._disk.create(spare, data, mode)
         except FileNotFoundError:
@@ -73,7 +75,7 @@ class RecordFiles:
         except FileExistsError:
             self._clear_spare(spare, path, data)
             stat = self._disk.create(spare, data, mode)
-        if is_named and not is_there(path):
+        if is_named and not lexists(path):
             self.sync_names(spare, root)
         return spare, stat
 
@@ -149,14 +151,11 @@ class RecordFiles:
 
         Its adopter was killed, or the editor was still writing it.
         """
-        if path not in self._around:
-            self._around[path] = (_saved(path), _spares(path))
-        saved, spares = self._around[path]
-        return any(map(is_there, saved)) or any(map(self._has_save, spares))
+        return any(map(lexists, _saved(path))) or any(map(self._has_save, _spares(path)))
 
     def _has_save(self, spare: str) -> bool:
         """Return True if the spare contains what an editor saved, or may still be saving."""
-        if not is_there(spare):
+        if not lexists(spare):
             return False
         if self._disk.is_being_written(spare):
             return True
@@ -169,12 +168,12 @@ class RecordFiles:
         for spare in _spares(path):
             if self._has_save(spare):
                 self._keep(spare, path)
-        return [name for name in _saved(path) if is_there(name)]
+        return [name for name in _saved(path) if lexists(name)]
 
     def _keep(self, source: str, path: str) -> str:
         """Move what an editor saved to a "saved" name, to be adopted; return its new path."""
         for target in _saved(path):
-            if not is_there(target):
+            if not lexists(target):
                 self._disk.move(source, target)
                 return target
         return self._put_aside(source, path)
@@ -197,10 +196,7 @@ class RecordFiles:
 
     def set_aside(self, source: str, data: bytes, path: str) -> str:
         """Rename a file that cannot be adopted; return its new path."""
-        stem = f"{path}.rejected-{digest(data)[:8]}"
-        target, number = stem, 2
-        while is_there(target):
-            target, number = f"{stem}-{number}", number + 1
+        target = free_name(f"{path}.rejected-{digest(data)[:8]}")
         self._disk.move(source, target)
         return target
 
@@ -211,7 +207,7 @@ class RecordFiles:
     def remove(self, path: str) -> str | None:
         """Remove a record. If an editor changed it, keep it to be adopted and return its path."""
         spare = _spare(path)
-        if is_there(spare):
+        if lexists(spare):
             self._clear_spare(spare, path, _EMPTY)
         try:
             self._disk.move(path, spare)

@@ -16,9 +16,23 @@ import os
 import re
 from itertools import islice
 
-from holdfast.storage import event_codec
-from holdfast.storage.database import BESIDE, RECOVERED, Error, connect_damaged, finish_recovery
-from holdfast.storage.ledger import COLUMNS, STREAMS, is_whole, stored_state
+from holdfast.storage.database import (
+    BESIDE,
+    PAGE_BYTES,
+    RECOVERED,
+    Error,
+    connect_damaged,
+    finish_recovery,
+)
+from holdfast.storage.ledger import (
+    COLUMNS,
+    EVENT_COLUMNS,
+    STREAMS,
+    BadEvent,
+    check_event,
+    is_whole,
+    stored_state,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +45,9 @@ if TYPE_CHECKING:
     Page = tuple[int, bytes]  # Its number and its bytes.
     Images = dict[int, list[bytes]]  # What a page held, by its number, the newest first.
 
-_EVENTS = f"SELECT {event_codec.COLUMNS} FROM events WHERE seq > 0 ORDER BY seq"
+_EVENTS = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > 0 ORDER BY seq"
 _SEQ = COLUMNS.index("seq")
 
-_DEFAULT_PAGE_BYTES = 4096
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
 _JOURNAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
@@ -112,8 +125,8 @@ class Damaged:
 
 def _is_sound(row: Row) -> bool:
     try:
-        event_codec.check(row)
-    except event_codec.BadEvent:
+        check_event(row)
+    except BadEvent:
         return False
     return True
 
@@ -173,7 +186,7 @@ def _page_bytes(field: bytes) -> int:
     """Return the page size that a field of a header says, or the usual one if none is that."""
     size = int.from_bytes(field, "big")
     size = 65536 if size == 1 else size
-    return size if size in _PAGE_SIZES else _DEFAULT_PAGE_BYTES
+    return size if size in _PAGE_SIZES else PAGE_BYTES
 
 
 def _journal_pages(journal: bytes) -> tuple[list[Page], list[Page]]:

@@ -2,7 +2,7 @@
 -- same transaction, and `holdfast repair` makes them again.
 
 -- What happened, in order. The hash covers all columns before it, so each event proves the one
--- before it (storage/event_codec.py).
+-- before it (storage/ledger.py).
 CREATE TABLE events (
   seq     INTEGER PRIMARY KEY,
   id      TEXT NOT NULL UNIQUE,      -- the request's id; the second event of a request has ".2"

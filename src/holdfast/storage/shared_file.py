@@ -11,7 +11,7 @@ import time
 from errno import EINVAL, EISDIR
 
 from holdfast.errors import Fault, Refused
-from holdfast.system.disk import FOLDER, ODD
+from holdfast.system.disk import FOLDER, ODD, free_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,14 +159,6 @@ def clear_spares(
         if not data or data == disk.read(path) or is_known(data):
             disk.remove(spare)
         else:
-            kept.append(_free(f"{path}.found-{turn}"))
+            kept.append(free_name(f"{path}.found-{turn}"))
             disk.move(spare, kept[-1])
     return kept
-
-
-def _free(name: str) -> str:
-    """Return the name, with a number appended if a file has it already."""
-    free, number = name, 2
-    while os.path.lexists(free):
-        free, number = f"{name}-{number}", number + 1
-    return free

@@ -54,19 +54,9 @@ def row_of(source: Fields | Workflow) -> Fields:
     }
 
 
-def listed(rows: list[Fields]) -> list[Fields]:
-    """Return the fields of the lines for those of the ledger's rows that are active."""
-    return [row_of(row) for row in rows if row["status"] in ("in_progress", "blocked")]
-
-
-def _sorted(rows: list[Fields]) -> list[Fields]:
-    return sorted(rows, key=lambda row: str(row["id"]))
-
-
 def rendered(rows: list[Fields], updated_at: str) -> bytes:
     """Return the content of an index file with these rows."""
-    lines = [_line(row) for row in _sorted(rows)]
-    return _joined(lines, updated_at.encode())
+    return _joined([_line(row) for row in sorted(rows, key=_id_of)], updated_at.encode())
 
 
 def rows_in(raw: bytes) -> list[Fields] | None:
@@ -78,42 +68,25 @@ def rows_in(raw: bytes) -> list[Fields] | None:
         return None
 
 
-def _line(row: Fields) -> bytes:
-    return json_text.line_of(row).encode()
-
-
-def _joined(lines: list[bytes], updated_at: bytes) -> bytes:
-    if not lines:
-        return _HEAD + updated_at + _ROWS + _EMPTY_TAIL
-    return _HEAD + updated_at + _ROWS + b"\n    " + b",\n    ".join(lines) + _TAIL
-
-
-def _lines(raw: bytes) -> list[bytes] | None:
-    start = raw.find(_ROWS)
-    if not raw.startswith(_HEAD) or start < 0:
-        return None
-    body = raw[start + len(_ROWS) :]
-    if body == _EMPTY_TAIL:
-        return []
-    if not body.endswith(_TAIL) or not body.startswith(b"\n    "):
-        return None
-    return body[len(b"\n    ") : -len(_TAIL)].split(b",\n    ")
+def is_listed(state: Workflow) -> bool:
+    """Return True if the workflow belongs in the index of its worktree."""
+    return spec_of(state).is_indexed and is_active(state)
 
 
 class Index:
-    """The index of one worktree. ``rows`` returns the ledger's rows of its skill workflows."""
+    """The index of one worktree. ``rows`` returns the ledger's rows of its active workflows."""
 
-    def __init__(self, disk: Disk, root: str, rows: Callable[[], list[Fields]]) -> None:
+    def __init__(
+        self, disk: Disk, root: str, worktree: str, rows: Callable[[str], list[Fields]]
+    ) -> None:
         self._disk = disk
         self._path = os.path.join(root, NAME)
+        self._worktree = worktree
         self._rows = rows
         self._before: bytes | None = None
 
-    def read(self) -> bytes | None:
-        return self._disk.read_own(self._path)
-
     def doubt(self) -> None:
-        """Mark the file as doubtful before an event, until ``put`` or ``take`` is called."""
+        """Mark the file as doubtful before an event, until ``write`` is called."""
 
         def mark(raw: bytes) -> dict[int, bytes]:
             self._before = raw
@@ -123,27 +96,20 @@ class Index:
 
     def is_doubtful(self) -> bool:
         """Return True if a writer may have been killed between an event and the index update."""
-        raw = self.read()
+        raw = self._disk.read_own(self._path)
         return raw is None or raw[_DOUBT:] == b"1}\n}\n"
 
-    def put(self, state: Workflow) -> None:
-        """Add a workflow that has become active, or replace its line."""
-        self._write(state, [_line(row_of(state))])
-
-    def take(self, state: Workflow) -> None:
-        """Remove a workflow that is no longer active in this worktree."""
-        self._write(state, [])
-
-    def _write(self, state: Workflow, fresh: list[bytes]) -> None:
+    def write(self, state: Workflow, *, has_left: bool) -> None:
+        """Add a workflow or replace its line; remove it if it ``has_left`` this index."""
         lines = _lines(self._before or b"")
         if lines is None:
             self.rebuild()
             return
-        own = _key(state["id"])
-        kept = [line for line in lines if not line.startswith(own)]
-        data = _joined(sorted([*kept, *fresh]), state["updated_at"].encode())
+        kept = [line for line in lines if not line.startswith(_key(state["id"]))]
+        if not has_left:
+            kept.append(_line(row_of(state)))
         self._make_folders()
-        self._disk.replace_view(self._path, data)
+        self._disk.replace_view(self._path, _joined(sorted(kept), state["updated_at"].encode()))
 
     def note_activity(self, state: Workflow) -> None:
         """Update ``last_activity`` of a workflow in the index, if the file is small."""
@@ -163,17 +129,24 @@ class Index:
         if not (has_folder and self._disk.update(self._path, update)):
             self.rebuild()
 
-    def is_current(self, rows: list[Fields]) -> bool:
-        """Return True if the file has exactly these rows. Its ``updated_at`` is not compared."""
-        return rows_in(self.read() or b"") == _sorted(listed(rows))
+    def is_current(self) -> bool:
+        """Return True if the file has exactly the ledger's rows. No file is needed for none."""
+        rows = [row_of(row) for row in self._rows(self._worktree)]
+        raw = self._disk.read_own(self._path) or b""
+        return not rows or rows_in(raw) == sorted(rows, key=_id_of)
 
     def rebuild(self) -> None:
         """Write the index from the ledger. Do nothing if there is no file and no workflow."""
-        rows = self._rows()
-        if rows or os.path.lexists(self._path):
-            newest = max((row["updated_at"] for row in rows), default=_updated_at(self.read()))
-            self._make_folders()
-            self._disk.replace_view(self._path, rendered(listed(rows), newest))
+        rows = [row_of(row) for row in self._rows(self._worktree)]
+        if rows:
+            newest = max(row["last_activity"] for row in rows)
+        elif os.path.lexists(self._path):
+            raw = self._disk.read_own(self._path) or b""
+            newest = raw[len(_HEAD) : _HEAD_END].decode(errors="replace")
+        else:
+            return
+        self._make_folders()
+        self._disk.replace_view(self._path, rendered(rows, newest))
 
     def _make_folders(self) -> None:
         """Make the index's folder and ``completed`` in it, which scripts use but do not make.
@@ -208,23 +181,26 @@ class Indexes:
         if root is None:
             return None
         self._workspace.inside(root, NAME)
-        return self._index(worktree, root)
-
-    def _index(self, worktree: str, root: str) -> Index:
-        return Index(self._disk, root, lambda: self._rows(worktree))
+        return Index(self._disk, root, worktree, self._rows)
 
     def doubted(self, before: Workflow | None, after: Workflow) -> list[Index]:
         """Mark the indexes that an event will change as doubtful, and return them.
 
-        The index that the workflow enters comes last.
+        The index that the workflow enters comes first.
         """
         source = before["worktree"] if before is not None and is_listed(before) else None
         target = after["worktree"] if is_listed(after) else None
-        if source == target and (target is None or _has_same_line(before, after)):
-            return []
-        worktrees = (source, target) if source != target else (target,)
+        if source == target:
+            # Only ``last_activity`` changes, unless an edit changed more.
+            is_same = before is not None and (
+                before["subject"] == after["subject"]
+                and before["created_at"] == after["created_at"]
+            )
+            if target is None or is_same:
+                return []
+            source = None
         try:
-            indexes = [self.of(name) for name in worktrees if name is not None]
+            indexes = [self.of(name) for name in (target, source) if name is not None]
             moved = [index for index in indexes if index is not None]
             for index in moved:
                 index.doubt()
@@ -236,13 +212,22 @@ class Indexes:
     def show(self, state: Workflow, moved: list[Index], root: str | None = None) -> bool:
         """Update the indexes after an event of a workflow; return False if that failed.
 
-        ``root`` is its worktree's, if known.
+        ``moved`` are those that were doubted before it. ``root`` is its worktree's, if known.
         """
         if self._is_busy or not (moved or is_listed(state)):
             return True
         self._is_busy = True
         try:
-            self._show(state, moved, root)
+            if moved:
+                has_left = not is_listed(state)
+                for index in moved:
+                    index.write(state, has_left=has_left)
+                    has_left = True
+            else:
+                worktree = state["worktree"]
+                own = Index(self._disk, root, worktree, self._rows) if root else self.of(worktree)
+                if own is not None:
+                    own.note_activity(state)
         except (OSError, Fault, Refused) as error:
             self._note(f"the index could not be written ({error})")
             return False
@@ -259,37 +244,33 @@ class Indexes:
         except (OSError, Fault, Refused) as error:
             self._note(f"the index could not be written ({error})")
 
-    def _show(self, state: Workflow, moved: list[Index], root: str | None) -> None:
-        if not moved:
-            worktree = state["worktree"]
-            own = self._index(worktree, root) if root is not None else self.of(worktree)
-            if own is not None:
-                own.note_activity(state)
-        elif is_listed(state):
-            *moved, entered = moved
-            entered.put(state)
-        for index in moved:
-            index.take(state)
 
-
-def _updated_at(raw: bytes | None) -> str:
-    """Return the ``updated_at`` of an index file."""
-    start = len(_HEAD)
-    return (raw or b"")[start : start + _TIME].decode(errors="replace")
-
-
-def is_listed(state: Workflow | None) -> bool:
-    """Return True if the workflow belongs in the index of its worktree."""
-    return state is not None and spec_of(state).is_indexed and is_active(state)
-
-
-def _has_same_line(before: Workflow | None, after: Workflow) -> bool:
-    """Return True if the line is the same but for ``last_activity``; an edit may change it."""
-    return before is not None and (
-        before["subject"] == after["subject"] and before["created_at"] == after["created_at"]
-    )
+def _id_of(row: Fields) -> str:
+    return str(row["id"])
 
 
 def _key(workflow_id: str) -> bytes:
     """Return the beginning of a workflow's line."""
     return b'{"id": %s,' % json_text.dumps(workflow_id).encode()
+
+
+def _line(row: Fields) -> bytes:
+    return json_text.line_of(row).encode()
+
+
+def _joined(lines: list[bytes], updated_at: bytes) -> bytes:
+    if not lines:
+        return _HEAD + updated_at + _ROWS + _EMPTY_TAIL
+    return _HEAD + updated_at + _ROWS + b"\n    " + b",\n    ".join(lines) + _TAIL
+
+
+def _lines(raw: bytes) -> list[bytes] | None:
+    start = raw.find(_ROWS)
+    if not raw.startswith(_HEAD) or start < 0:
+        return None
+    body = raw[start + len(_ROWS) :]
+    if body == _EMPTY_TAIL:
+        return []
+    if not body.endswith(_TAIL) or not body.startswith(b"\n    "):
+        return None
+    return body[len(b"\n    ") : -len(_TAIL)].split(b",\n    ")

@@ -1,6 +1,7 @@
 """Write, sync, rename and lock files: every durable change goes through a ``Disk``.
 
-A test can therefore record the operations and replay every state that a power cut could cause.
+A test can therefore record the operations and replay every state that a power cut could cause. A
+``Lock`` serializes the writers of a workspace.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MAX_RECORD_BYTES = 16 * 1024 * 1024
 """The largest size of a record, in bytes. Of a larger file, about one byte more is read."""
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """The largest size, in bytes, of a file that is read as a whole into memory."""
+_MAX_MARK_BYTES = 4096
 FOLDER = b"\x00a folder"
 ODD = b"\x00a pipe or a device"
 BUSY = b"\x00being written"
@@ -73,13 +75,7 @@ class Disk:
 
     def make_folder(self, path: str, mode: int = 0o777) -> None:
         """Make a folder and all folders above it that do not exist yet."""
-        if not os.path.isdir(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            try:
-                os.mkdir(path, mode)
-            except FileExistsError:
-                if not os.path.isdir(path):
-                    raise
+        os.makedirs(path, mode, exist_ok=True)
 
     def add_folder(self, path: str, mode: int = 0o777) -> None:
         """Make a folder inside an existing one, unless it exists already."""
@@ -89,21 +85,20 @@ class Disk:
             if not os.path.isdir(path):
                 raise
 
-    def open_append(self, path: str) -> tuple[int, bool]:
-        """Return a descriptor that appends, and whether the file was created by this call."""
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        try:
-            return os.open(path, flags), False
-        except FileNotFoundError:
-            return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600), True
+    def extend(self, path: str, data: bytes, *, is_own: bool = False) -> None:
+        """Append to a file; create it if it does not exist.
 
-    def extend(self, path: str, data: bytes) -> None:
-        """Append to a file that other programs write, too; create it if it does not exist."""
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        With ``is_own``, refuse a link and a pipe, and create a file that nobody else can read.
+        """
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        if is_own:
+            fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        else:
+            fd = os.open(path, flags, 0o666)
         try:
             self.write(fd, data)
         finally:
-            self.close(fd)
+            os.close(fd)
 
     def write(self, fd: int, data: bytes) -> None:
         """Write all of the data; raise ``OSError`` if only a part can be written."""
@@ -136,18 +131,11 @@ class Disk:
                 self.sync(fd)
             stat = os.fstat(fd)
         except BaseException:
-            self.close(fd)
+            os.close(fd)
             self.remove(path)
             raise
-        self.close(fd)
+        os.close(fd)
         return stat
-
-    def mode_of(self, path: str) -> int:
-        """Return the permissions of a file, or those of a new file if it does not exist."""
-        try:
-            return os.stat(path).st_mode & 0o777
-        except OSError:
-            return 0o666
 
     def copy_permissions(self, path: str, model: str) -> None:
         """Copy permissions, and the owner if permitted, from ``model`` to a file.
@@ -236,16 +224,13 @@ class Disk:
                 start = min(pieces)
                 os.pwrite(fd, edited[start:], start)
         finally:
-            self.close(fd)
+            os.close(fd)
         return pieces is not None
 
     def exchange(self, one: str, other: str) -> None:
-        """Swap two files, in one step if the file system can."""
-        if not kernel.exchange(one, other):
-            self._exchange_by_link(one, other)
-
-    def _exchange_by_link(self, one: str, other: str) -> None:
-        """Swap two files by way of a third name, on a file system that cannot exchange them."""
+        """Swap two files, in one step if the file system can, else by way of a third name."""
+        if kernel.exchange(one, other):
+            return
         aside = old_of(one)
         self.remove(aside)
         self.link(other, aside)
@@ -259,7 +244,11 @@ class Disk:
         os.rename(source, target)
 
     def move_across(self, source: str, target: str) -> None:
-        """Move a file or a folder to a free name, which may be on another file system."""
+        """Move a file, a link or a folder to a free name, which may be on another file system.
+
+        A copy gets its final name once it is complete and synced, so a killed process never leaves
+        an incomplete file under that name.
+        """
         try:
             self.move(source, target)
         except OSError as error:
@@ -305,19 +294,93 @@ class Disk:
         os.close(fd)
 
 
-def _has_name(path: str) -> bool:
-    """Return True if a file, a folder or a link has this path."""
-    return os.access(path, os.F_OK, follow_symlinks=False)
+class Lock:
+    """A lock on a file that exists only for the lock. One thread of one process holds it.
+
+    Writers wait for it in the kernel's fair queue, and the kernel releases it when its process
+    dies. The file also holds a short mark that the holder leaves for the next one.
+    """
+
+    def __init__(self, path: str, disk: Disk) -> None:
+        self.is_held = False
+        self._path = path
+        self._disk = disk
+        self._fd = -1
+
+    @property
+    def is_current(self) -> bool:
+        """Return True if the file that is locked still has the lock's path."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self._path))
+        except FileNotFoundError:
+            return False
+
+    def acquire(self, wait_s: float) -> None:
+        """Wait for the lock; raise ``Fault`` (busy) when ``wait_s`` seconds have passed.
+
+        Another process may move or remove the folder during the wait. A lock on a file that no
+        longer has the lock's path protects nothing, so it is taken again.
+        """
+        assert not self.is_held, "the lock is held already"
+        self._fd = self._disk.lock(self._path, wait_s)
+        while not self.is_current:
+            self._disk.unlock(self._fd)
+            self._fd = self._disk.lock(self._path, wait_s)
+        self.is_held = True
+        _HELD.add(self)
+
+    def release(self) -> None:
+        if self.is_held:
+            self.is_held = False
+            _HELD.discard(self)
+            self._disk.unlock(self._fd)
+
+    def read_mark(self) -> str:
+        """Return the line that an earlier holder left in the lock's file; empty for none."""
+        try:
+            line, end, _ = os.pread(self._fd, _MAX_MARK_BYTES, 0).partition(b"\n")
+        except OSError:
+            return ""
+        return line.decode(errors="replace") if end else ""
+
+    def write_mark(self, mark: str) -> None:
+        """Leave a line for the next holder, if that is possible."""
+        try:
+            os.pwrite(self._fd, f"{mark}\n".encode(errors="replace"), 0)
+        except OSError:
+            return
+
+    def close_inherited(self) -> None:
+        os.close(self._fd)
+        self.is_held = False
 
 
-# For a path that does not exist, which is the usual case, ``access`` takes half as long as
-# ``lexists``. A system without this form of ``access`` returns False even for its root.
-is_there = _has_name if _has_name("/") else os.path.lexists
+_HELD: set[Lock] = set()
+"""The locks that this process holds.
+
+A child process closes them, because a lock lasts until every process with its descriptor closes it.
+"""
+
+
+def _close_inherited() -> None:
+    while _HELD:
+        _HELD.pop().close_inherited()
+
+
+os.register_at_fork(after_in_child=_close_inherited)
 
 
 def old_of(spare: str) -> str:
     """Return the third name that ``Disk.exchange`` uses on a file system that cannot exchange."""
     return f"{spare}.old"
+
+
+def free_name(path: str) -> str:
+    """Return the path, with a number appended if a file has it already."""
+    free, number = path, 2
+    while os.path.lexists(free):
+        free, number = f"{path}-{number}", number + 1
+    return free
 
 
 def _read_from(path: str, flags: int, most: int | None, *, or_busy: bool = False) -> bytes | None:
@@ -355,11 +418,6 @@ def _read_rest(fd: int, most: int | None) -> bytes:
 
 
 def _copy_and_remove(source: str, target: str) -> None:
-    """Move a file, a link or a folder to a free name on another file system.
-
-    The copy gets its final name once it is complete and synced, so a killed process never leaves
-    an incomplete file under that name.
-    """
     import shutil
 
     def remove(path: str) -> None:

@@ -13,10 +13,6 @@ from errno import EAGAIN, EINVAL, ENOSYS, ENOTSUP, ENOTTY, EOPNOTSUPP
 
 from holdfast.errors import busy
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _NOT_SUPPORTED = (ENOSYS, EINVAL, EOPNOTSUPP)
@@ -28,52 +24,30 @@ _NOT_SUPPORTED = (ENOSYS, EINVAL, EOPNOTSUPP)
 def exchange(one: str, other: str) -> bool:
     """Swap two files in one step. Return False if the file system cannot.
 
-    Raise ``OSError`` for any other failure.
+    Raise ``OSError`` for any other failure. ``_ctypes`` is enough to make the system call. After a
+    failure the call is repeated with ``ctypes``, which takes two milliseconds to import, to get the
+    error number.
     """
-    if not _RENAMEAT2:
-        _RENAMEAT2.append(_find_renameat2())
-    number = _RENAMEAT2[0](os.fsencode(one), os.fsencode(other))
-    if number in _NOT_SUPPORTED:
-        return False
-    if number:
-        raise OSError(number, os.strerror(number), other)
-    return True
-
-
-_RENAMEAT2: list[Callable[[bytes, bytes], int]] = []
-"""The system call, once it has been looked up."""
-
-
-def _find_renameat2() -> Callable[[bytes, bytes], int]:
-    """Return a function that swaps two names and returns an error number, 0 for success.
-
-    ``_ctypes`` is enough to make the system call. After a failure the call is repeated with
-    ``ctypes``, which takes two milliseconds to import, to get the error number.
-    """
+    arguments = _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
     try:
         import _ctypes
 
-        own = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
-        address = _ctypes.dlsym(own, "renameat2")
+        program = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
+        if _ctypes.call_function(_ctypes.dlsym(program, "renameat2"), arguments) == 0:
+            return True
     except (ImportError, AttributeError, OSError):
-        return _exchange_and_explain
-
-    def call(one: bytes, other: bytes) -> int:
-        arguments = (_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE)
-        is_done: bool = _ctypes.call_function(address, arguments) == 0
-        return 0 if is_done else _exchange_and_explain(one, other)
-
-    return call
-
-
-def _exchange_and_explain(one: bytes, other: bytes) -> int:
+        pass
     import ctypes
 
-    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if function is None:
-        return ENOSYS
-    is_done: bool = function(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE) == 0
-    return 0 if is_done else ctypes.get_errno()
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if renameat2 is None:
+        return False
+    if renameat2(*arguments) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NOT_SUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), other)
 
 
 # Lease
@@ -99,10 +73,6 @@ def has_writer(fd: int) -> bool:
 # Sync
 
 
-def _fsync(fd: int) -> None:
-    os.fsync(fd)
-
-
 def _fullfsync(fd: int) -> None:
     """Sync to the disk itself on macOS, where ``fsync`` only reaches the drive's cache."""
     try:
@@ -113,7 +83,7 @@ def _fullfsync(fd: int) -> None:
         os.fsync(fd)  # The file system does not support F_FULLFSYNC.
 
 
-sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else _fsync
+sync_names = _fullfsync if hasattr(fcntl, "F_FULLFSYNC") else os.fsync
 """Make the names in a folder durable."""
 sync_content = getattr(os, "fdatasync", sync_names)
 """Make the content of a file durable."""
@@ -123,20 +93,16 @@ sync_content = getattr(os, "fdatasync", sync_names)
 
 
 def lock(fd: int, path: str, wait_s: float) -> None:
-    """Take an exclusive lock on a file; raise ``Fault`` (busy) after ``wait_s`` seconds."""
+    """Take an exclusive lock on a file, in the kernel's fair queue.
+
+    Raise ``Fault`` (busy), which names the lock's holder, after ``wait_s`` seconds.
+    """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        _wait(fd, path, wait_s)
-
-
-def unlock(fd: int) -> None:
-    """Release a lock, even if a child process that is just starting has the descriptor."""
-    fcntl.flock(fd, fcntl.LOCK_UN)
-
-
-def _wait(fd: int, path: str, wait_s: float) -> None:
-    """Wait in the kernel's fair queue; raise ``Fault`` (busy), which names the lock's holder."""
+        pass
+    else:
+        return
     import threading
 
     if wait_s <= 0:
@@ -147,6 +113,11 @@ def _wait(fd: int, path: str, wait_s: float) -> None:
         is_locked = _lock_in_thread(fd, wait_s)
     if not is_locked:
         raise busy("the workspace", path, holder=_holder(fd), wait=f"more than {wait_s:g} s")
+
+
+def unlock(fd: int) -> None:
+    """Release a lock, even if a child process that is just starting has the descriptor."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def _lock_with_timer(fd: int, wait_s: float) -> bool:

@@ -24,8 +24,7 @@ from contextlib import contextmanager, suppress
 from holdfast import errors
 from holdfast.errors import Fault, Refused
 from holdfast.storage.database import result_code, uri_path
-from holdfast.system.disk import Disk
-from holdfast.system.lock import Lock
+from holdfast.system.disk import Disk, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
