@@ -36,9 +36,11 @@ def _with_hooks(settings):
 def _believed(_original):
     """Take a folder that looks like a repository for the worktree that it says it is."""
 
-    def in_git(root, git, *_more):
-        from holdfast.workspace.location import Workspace, _read
+    def in_git(root):
+        from holdfast.workspace.location import Workspace, _git_folder, _read
 
+        git = os.path.join(root, ".git")
+        git = git if os.path.isdir(git) else _git_folder(git)
         shared = _read(os.path.join(git, "commondir"))
         common = os.path.normpath(os.path.join(git, shared)) if shared else git
         return Workspace(root, git, common)

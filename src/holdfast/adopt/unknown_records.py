@@ -15,7 +15,7 @@ from holdfast.core.record_formats import FORMATS, format_of
 from holdfast.core.workflow.evidence import with_claims
 from holdfast.errors import Refused
 from holdfast.formats import schema, signature
-from holdfast.workspace.location import is_inside
+from holdfast.workspace.location import is_inside, outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,11 +104,7 @@ def _names(root: str, folder: str) -> list[str]:
     if not os.path.isdir(full):
         return []
     if not is_inside(full, root):
-        raise Refused(
-            "outside",
-            f"{folder} leads out of the workspace {root}",
-            "remove the symbolic link, or move the folder into the workspace",
-        )
+        raise outside(folder, root)
     return sorted(name for name in os.listdir(full) if not name.startswith("."))
 
 

@@ -69,7 +69,7 @@ class Keeper:
         the same repository's.
         """
         self.workspace = location.find(path)
-        self.workspace.check_home()
+        self.workspace.check_links(self.workspace.home)
         session = _checked_session(session)
         who: Fields = {"surface": by}
         if session:
@@ -263,7 +263,7 @@ class Keeper:
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Complete a task with its commit. A branch or HEAD is resolved to a commit."""
-        args: Fields = {"task": task, "commit": self.workspace.commit_named(commit)}
+        args: Fields = {"task": task, "commit": commit and self.workspace.commit_named(commit)}
         receipt = self.do("complete_task", args, workflow=workflow, id=id)
         if commit and self.workspace.git and not location.is_commit(args["commit"]):
             receipt.notes.append(f"{commit[:40]!r} is not the id of a commit; it was kept as it is")

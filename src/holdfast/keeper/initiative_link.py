@@ -16,6 +16,7 @@ from holdfast.core.refusal import shell_word
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
 from holdfast.workspace import settings
+from holdfast.workspace.location import outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,11 +139,7 @@ def names_in(workspace: Workspace, folder: str) -> list[str]:
 def path_inside(workspace: Workspace, place: str) -> str:
     """Return the absolute path; raise ``Refused`` if a link leads it out of the workspace."""
     if not workspace.contains(place):
-        raise Refused(
-            "outside",
-            f"{place} leads out of the workspace {workspace.root}",
-            "remove the symbolic link, or move the folder into the workspace",
-        )
+        raise outside(place, workspace.root)
     return os.path.realpath(os.path.join(workspace.root, place))
 
 
