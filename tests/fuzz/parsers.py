@@ -10,7 +10,7 @@ import json
 
 from fuzz import inputs
 from holdfast import HoldfastError, Keeper, formats
-from holdfast.adopt.agent_notes import from_notes, from_plan
+from holdfast.adopt.unknown_workflows import from_notes, from_plan
 from holdfast.core import json_positions
 from holdfast.core import json_text as core_json
 from holdfast.core import time as times

@@ -29,7 +29,7 @@ from holdfast.formats.schema import Invalid
 from holdfast.initiatives import BadFile, status_yaml
 from holdfast.initiatives.pages import README, MilestonePage, merge_pages, new_page
 from holdfast.initiatives.status_yaml import NAME, Status
-from holdfast.keeper.initiative_link import (
+from holdfast.keeper.logs import (
     milestone_folders,
     names_in,
     natural_key,

@@ -16,7 +16,7 @@ from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
 from holdfast.initiatives import BadFile, pages, sources, status_yaml
 from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, compare
-from holdfast.keeper.initiative_link import LOG, has_initiatives
+from holdfast.keeper.logs import LOG, has_initiatives
 from holdfast.keeper.session import Receipt
 from holdfast.storage import shared_file
 

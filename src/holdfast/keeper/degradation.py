@@ -15,7 +15,7 @@ import os
 
 from holdfast import formats
 from holdfast.adopt import record as adoption
-from holdfast.adopt import unknown_records
+from holdfast.adopt import unknown_workflows
 from holdfast.core import json_text
 from holdfast.core import workflow as core
 from holdfast.core.briefing import place_of
@@ -81,13 +81,13 @@ def _look_at_records(store: Store, layer: Fields) -> None:
     Raise ``Refused`` if a folder of records is outside the workspace.
     """
     root = store.workspace.root
-    records = unknown_records.records_here(root)
+    records = unknown_workflows.records_here(root)
     if len(records) > _MAX_OPENED:
         records = sorted(records, key=lambda record: _written_ns(os.path.join(root, record)))
     states = []
     for record in records[-_MAX_OPENED:]:
         try:
-            seen = unknown_records.read(store, record)
+            seen = unknown_workflows.read(store, record)
         except (json_text.BadJson, schema.Invalid, HoldfastError, OSError):
             continue
         if seen is not None and is_active(seen[1]):
@@ -160,7 +160,7 @@ def recover(tx: Transaction) -> None:
 
     Raise ``Refused`` with the sentence of the project's memory if only that is left.
     """
-    if unknown_records.adopt_all(tx) or _adopt_from_graph(tx):
+    if unknown_workflows.adopt_all(tx) or _adopt_from_graph(tx):
         return
     sentence = _describe(tx.store, "L2")["position"]
     if sentence is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.adopt import unknown_records
+from holdfast.adopt import unknown_workflows
 from holdfast.core import selection
 from holdfast.core.refusal import Refusal, shell_word
 from holdfast.core.workflow.state import is_active
@@ -79,9 +79,9 @@ def _list_active(store: Store, most: int | None) -> list[Fields]:
         elif is_active(seen.state):
             rows.append(row_of(seen.state, row))
     known = {row["id"] for row in rows}
-    for state in unknown_records.peek_all(store):
+    for state in unknown_workflows.peek_all(store):
         if state["id"] not in known and is_active(state):
-            store.foretell(unknown_records.announcement(state))
+            store.foretell(unknown_workflows.announcement(state))
             rows.append(row_of(state, {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}))
     more = 0 if most is None else store.ledger.count(ACTIVE) - most
     if more > 0:
@@ -174,7 +174,7 @@ def _fill(session: Session, seen: Overview) -> None:
     if seen.initiative is not None:
         seen.goal = _next_commands(seen, seen.initiative)
     if not seen.rows:
-        seen.strangers = unknown_records.peek_all(store)
+        seen.strangers = unknown_workflows.peek_all(store)
 
 
 def _find_unwritable(session: Session) -> str:
@@ -200,7 +200,7 @@ def _current_initiative(session: Session) -> Fields | None:
     if session.store.ledger.stream(stream_of("initiatives")) is None:
         return None
     from holdfast.core.initiatives import current_of
-    from holdfast.keeper.initiative_link import initiative_view
+    from holdfast.keeper.logs import initiative_view
 
     state = session.log_state("initiatives")
     current = current_of(state)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
-from holdfast.adopt import unknown_records
+from holdfast.adopt import unknown_workflows
 from holdfast.core.json_text import md5_of
 from holdfast.core.record_formats import FORMATS, slug
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
-from holdfast.keeper import cleanup
+from holdfast.keeper import record_folders
 from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace import recipes, settings
 from holdfast.workspace.location import is_inside
@@ -88,7 +88,7 @@ def prepare(
         "context": own_context,
     }
     if initiative is not None or milestone is not None:
-        from holdfast.keeper.initiative_link import initiative_for_workflow
+        from holdfast.keeper.logs import initiative_for_workflow
 
         args["initiative"] = initiative_for_workflow(session, initiative, milestone)
     optional = {
@@ -233,7 +233,7 @@ def carry_out(
     plan.args["session"] = session.bound(tx)
     events = tx.append(plan.id, tx.decide(plan.id, "start_workflow", plan.args), id=id)
     receipt = session.committed(tx, plan.id, events)
-    cleanup.clean_at_times(tx)
+    record_folders.clean_at_times(tx)
     return receipt
 
 
@@ -279,7 +279,7 @@ def _load_or_adopt(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflo
         return state
     here = tx.store.workspace
     record = formats.active_path(recipe["format"], workflow_id, tx.store.now())
-    state = unknown_records.adopt_file(tx, record)
+    state = unknown_workflows.adopt_file(tx, record)
     if state is not None or not spec.completed:
         return state
     if not os.path.lexists(os.path.join(here.root, record)):

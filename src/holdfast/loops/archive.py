@@ -17,7 +17,7 @@ import re
 from holdfast import formats
 from holdfast.errors import Fault, Refused
 from holdfast.formats import signature
-from holdfast.keeper.loop_folder import (
+from holdfast.keeper.record_folders import (
     ARCHIVE,
     HOME,
     PROGRESS,

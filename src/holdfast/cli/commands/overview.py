@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.adopt.unknown_records import announcement
+from holdfast.adopt.unknown_workflows import announcement
 from holdfast.answers.json import row_view
 from holdfast.answers.text import clean
 from holdfast.cli.answer import make_page
@@ -189,7 +189,7 @@ def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 )
 def context(keeper: Keeper, _args: Arguments) -> Answer:
     from holdfast.initiatives.initiatives import Initiatives
-    from holdfast.keeper.initiative_link import initiative_view
+    from holdfast.keeper.logs import initiative_view
 
     # The layers come first: listing the workflows updates layers that are behind.
     layers, notes = keeper.context()
