@@ -67,8 +67,8 @@ class InitiativeFiles:
         self._store = store
         self._workspace = store.workspace
         configured = settings.load(store.workspace.root)
-        self._top = configured.milestones()
-        self._status_file = configured.workflow_status()
+        self._top = configured.milestones
+        self._status_file = configured.workflow_status
 
     def folder(self, key: str, initiative: Initiative | None = None) -> str:
         """Return the place of the folder with the milestone pages."""

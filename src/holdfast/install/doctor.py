@@ -245,7 +245,7 @@ def _clients() -> Fields:
 def _settings(root: str, installed: InstalledHooks) -> Fields:
     """Check that Holdfast's settings are valid, and that a client asks before what is enforced."""
     try:
-        enforced = settings.load(root).enforced()
+        enforced = settings.load(root).enforced
     except HoldfastError as error:
         return _check("settings", "bad", error.message, error.hint)
     idle = [name for name in enforced if not installed.events.intersection(ENFORCING_EVENTS[name])]

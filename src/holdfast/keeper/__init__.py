@@ -437,7 +437,7 @@ class Keeper:
         """Return what the settings enforce: ``reading``, ``stop``."""
         from holdfast.workspace import settings
 
-        return settings.load(self.workspace.root).enforced()
+        return settings.load(self.workspace.root).enforced
 
     def awaits_briefing(self, workflow: str, session: str, lost_at: str = "") -> bool:
         """Return whether this session has no briefing since the last compaction.

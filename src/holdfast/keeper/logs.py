@@ -213,7 +213,7 @@ def milestone_folders(workspace: Workspace) -> list[str]:
     A folder that a link leads out of the workspace is included: whoever recovers it is told why it
     cannot be read. Raise a ``Fault`` if the folders cannot be listed.
     """
-    top = settings.load(workspace.root).milestones()
+    top = settings.load(workspace.root).milestones
     return [
         name
         for name in names_in(workspace, top)

@@ -42,7 +42,7 @@ _MAX_AT_ONCE = 100
 
 def list_due(store: Store) -> list[Fields]:
     """Return ``id``, ``why`` and ``record`` of each workflow that ``clean`` would remove now."""
-    kept = settings.load(store.workspace.root).completed_kept()
+    kept = settings.load(store.workspace.root).completed_kept
     now_ms = store.now_ms()
     rows = [
         {"id": row["id"], "why": f"inactive > {row['ttl']}", "record": row["record"]}

@@ -93,7 +93,7 @@ def prepare(
         args["initiative"] = initiative_for_workflow(session, initiative, milestone)
     optional = {
         "base": store.workspace.commit(),
-        "ttl": settings.load(root).ttl(recipe["name"]) if ttl is None else ttl,
+        "ttl": settings.load(root).ttl.get(recipe["name"]) if ttl is None else ttl,
     }
     args |= {name: value for name, value in optional.items() if value is not None}
     initial = {

@@ -15,22 +15,23 @@ from holdfast.workspace.settings import (
     MAX_NAME,
     BadValue,
     check_duration,
+    check_table,
     parse_toml,
     printable,
     read_file,
-    refuse_unknown_keys,
     unreadable,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from holdfast.core.types import Fields, Json, Recipe
-
-    Check = Callable[[Json, str], Json]
+    from holdfast.workspace.settings import Check
 
 FOLDER = os.path.join(".claude", "workflows")
+SHIPPED = "shipped"
+"""The source of a recipe that comes with Holdfast."""
 MODES = ("development", "knowledge")
 MAX_PHASES = 200
 MAX_ITEMS = 200
@@ -39,7 +40,6 @@ MAX_DEPTH = 20
 _SHIPPED_FOLDER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes"
 )
-_SUFFIX = ".toml"
 _EXACT_INTEGERS = 2**53
 
 
@@ -67,7 +67,7 @@ class NoRecipe(Refused):
 
 def names(folder: str | None = None) -> list[str]:
     """Return the names of the shipped recipes and of those in the workspace at ``folder``."""
-    return sorted(paths(folder))
+    return sorted(name for name in _files_by_name(folder) if unsafe_name(name) is None)
 
 
 def load(name: str, folder: str | None = None) -> Recipe:
@@ -75,51 +75,41 @@ def load(name: str, folder: str | None = None) -> Recipe:
 
     Raise ``NoRecipe`` if there is none, or ``BadRecipe`` if it cannot be used.
     """
-    return load_file(name, path_of(name, folder), folder)
+    return load_with_source(name, folder)[0]
 
 
-def path_of(name: str, folder: str | None) -> str:
-    """Return the file of the recipe with this name; raise ``NoRecipe`` if there is none."""
-    by_name = paths(folder)
-    if name not in by_name:
-        raise NoRecipe(name, sorted(by_name))
-    return by_name[name]
+def load_with_source(name: str, folder: str | None) -> tuple[Recipe, str]:
+    """Return a recipe, and ``shipped`` or its path from the workspace's root.
+
+    Raise ``NoRecipe`` or ``BadRecipe``.
+    """
+    files = _files_by_name(folder)
+    if name not in files or unsafe_name(name) is not None:
+        raise NoRecipe(name, names(folder))
+    return load_file(name, files[name], folder), _source(files[name], folder)
 
 
 def load_file(name: str, path: str, folder: str | None) -> Recipe:
-    """Return the recipe in a file from ``paths``; raise ``BadRecipe`` if it cannot be used."""
+    """Return the recipe in a file; raise ``BadRecipe`` if it cannot be used."""
     if not os.path.isfile(path):
         raise BadRecipe("file", "is not an ordinary file", name, path)
-    within = None if is_shipped(path) else folder
+    within = None if _is_shipped(path) else folder
     try:
-        return _checked(parse_toml(read_file(path, path, within)), name)
+        return check(parse_toml(read_file(path, path, within)), name)
     except BadValue as bad:
         raise BadRecipe(bad.key, bad.why, name, path) from None
 
 
 def check(raw: Fields, name: str) -> Recipe:
-    """Return ``raw`` as a recipe called ``name``; raise ``BadRecipe`` with the first wrong key."""
-    try:
-        return _checked(raw, name)
-    except BadValue as bad:
-        raise BadRecipe(bad.key, bad.why) from None
-
-
-def _checked(raw: Fields, name: str) -> Recipe:
+    """Return ``raw`` as a recipe called ``name``; raise ``BadValue`` with the first wrong key."""
     if why := unsafe_name(name):
         raise BadValue("name", why)
-    refuse_unknown_keys(raw, ("name", "format", "phases", *_OPTIONAL), "")
     if raw.get("name", name) != name:
         raise BadValue("name", f"must be {name}, as the file is called, or be left out")
+    checked: Json = check_table({"name": name, **raw}, "", _RECIPE)
     for key in ("format", "phases"):
-        if key not in raw:
+        if key not in checked:
             raise BadValue(key, "is missing")
-    checked: Json = {
-        "name": name,
-        "format": _one_of(tuple(FORMATS))(raw["format"], "format"),
-        "phases": _phases(raw["phases"]),
-        **{key: rule(raw[key], key) for key, rule in _OPTIONAL.items() if key in raw},
-    }
     recipe: Recipe = checked
     _check_whole(recipe)
     return recipe
@@ -136,14 +126,23 @@ def unsafe_name(name: str) -> str | None:
     return None
 
 
-def paths(folder: str | None) -> dict[str, str]:
-    """Return the path of each recipe by its name. Leave out files whose names are not safe."""
-    files = _files_by_name(folder)
-    return {stem: path for stem, path in files.items() if unsafe_name(stem) is None}
-
-
-def is_shipped(path: str) -> bool:
-    return os.path.dirname(path) == _SHIPPED_FOLDER
+def list_rows(root: str) -> list[Fields]:
+    """Return a row for each recipe file. The row of an unusable file says what is wrong with it."""
+    rows = []
+    for name, path in sorted(_files_by_name(root).items()):
+        row: Fields = {"name": _readable(name), "format": None, "title": None, "phases": []}
+        row["source"] = _source(path, root)
+        try:
+            recipe = load_file(name, path, root)
+        except BadRecipe as bad:
+            row["bad"] = {"key": bad.key, "why": bad.why}
+        except Fault as fault:
+            row["bad"] = {"key": "file", "why": fault.message}
+        else:
+            phases = [phase["name"] for phase in recipe["phases"]]
+            row |= {"format": recipe["format"], "title": recipe.get("title"), "phases": phases}
+        rows.append(row)
+    return rows
 
 
 def _files_by_name(root: str | None) -> dict[str, str]:
@@ -158,9 +157,26 @@ def _files_by_name(root: str | None) -> dict[str, str]:
             raise unreadable(folder, error) from error
         for name in names:
             stem, suffix = os.path.splitext(name)
-            if suffix == _SUFFIX:
+            if suffix == ".toml":
                 files[stem] = os.path.join(folder, name)
     return files
+
+
+def _is_shipped(path: str) -> bool:
+    return os.path.dirname(path) == _SHIPPED_FOLDER
+
+
+def _source(path: str, root: str | None) -> str:
+    """Return ``shipped``, or the file's path from the workspace's root."""
+    return SHIPPED if _is_shipped(path) else _readable(os.path.relpath(path, root))
+
+
+def _readable(name: str) -> str:
+    """Return a file's name, which may contain any bytes, as valid text."""
+    return os.fsencode(name).decode(errors="replace")
+
+
+# Checking
 
 
 def _check_whole(recipe: Recipe) -> None:
@@ -191,22 +207,18 @@ def _must_be_phase(name: str, phase_names: list[str], key: str) -> None:
         raise BadValue(key, f"names no phase: {printable(name)}")
 
 
-def _phases(value: Json) -> list[Fields]:
+def _phases(value: Json, key: str) -> list[Fields]:
     if not isinstance(value, list) or not value:
-        raise BadValue("phases", "must be one or more [[phases]] tables")
+        raise BadValue(key, "must be one or more [[phases]] tables")
     if len(value) > MAX_PHASES:
-        raise BadValue("phases", f"are {len(value)}, at most {MAX_PHASES} are possible")
-    return [_phase(item, f"phases[{position}]") for position, item in enumerate(value)]
-
-
-def _phase(value: Json, key: str) -> Fields:
-    _table(value, key)
-    refuse_unknown_keys(value, tuple(_PHASE), f"{key}.")
-    if "name" not in value:
-        raise BadValue(f"{key}.name", "is missing")
-    return {
-        part: rule(value[part], f"{key}.{part}") for part, rule in _PHASE.items() if part in value
-    }
+        raise BadValue(key, f"are {len(value)}, at most {MAX_PHASES} are possible")
+    phases = []
+    for position, item in enumerate(value):
+        phase = check_table(item, f"{key}[{position}]", _PHASE)
+        if "name" not in phase:
+            raise BadValue(f"{key}[{position}].name", "is missing")
+        phases.append(phase)
+    return phases
 
 
 def _name(value: Json, key: str) -> str:
@@ -257,13 +269,13 @@ def _flag(value: Json, key: str) -> bool:
     return value
 
 
-def _one_of(choices: tuple[str, ...]) -> Check:
-    def rule(value: Json, key: str) -> Json:
+def _one_of(choices: Sequence[str]) -> Check:
+    def check_choice(value: Json, key: str) -> Json:
         if value not in choices:
             raise BadValue(key, f"must be one of {', '.join(choices)}")
         return value
 
-    return rule
+    return check_choice
 
 
 def _table(value: Json, key: str) -> Fields:
@@ -339,7 +351,10 @@ _PHASE: dict[str, Check] = {
     "shows_tests": _flag,
 }
 _GATE: dict[str, Check] = {"command": _line(MAX_COMMAND), "timeout": check_duration}
-_OPTIONAL: dict[str, Check] = {
+_RECIPE: dict[str, Check] = {
+    "name": _name,
+    "format": _one_of(tuple(FORMATS)),
+    "phases": _phases,
     "title": _line(MAX_NAME),
     "ttl": check_duration,
     "gates": _gates,
@@ -349,48 +364,3 @@ _OPTIONAL: dict[str, Check] = {
     "context": _fields,
     "mode": _one_of(MODES),
 }
-
-
-# The list of recipes
-
-SHIPPED = "shipped"
-
-
-def list_rows(root: str) -> list[Fields]:
-    """Return a row for each recipe file. The row of an unusable file says what is wrong with it."""
-    files = _files_by_name(root)
-    return [_row(name, files[name], root) for name in sorted(files)]
-
-
-def load_with_source(name: str, root: str) -> tuple[Recipe, str]:
-    """Return a recipe and its source; raise ``NoRecipe`` or ``BadRecipe``."""
-    path = path_of(name, root)
-    return load_file(name, path, root), _source(path, root)
-
-
-def _row(name: str, path: str, root: str) -> Fields:
-    row: Fields = {"name": _readable(name), "format": None, "title": None, "phases": []}
-    row["source"] = _source(path, root)
-    try:
-        recipe = load_file(name, path, root)
-    except BadRecipe as bad:
-        return {**row, "bad": {"key": bad.key, "why": bad.why}}
-    except Fault as fault:
-        return {**row, "bad": {"key": "file", "why": fault.message}}
-    phases = [phase["name"] for phase in recipe["phases"]]
-    return {
-        **row,
-        "format": recipe["format"],
-        "title": recipe.get("title"),
-        "phases": phases,
-    }
-
-
-def _source(path: str, root: str) -> str:
-    """Return ``shipped``, or the file's path from the workspace's root."""
-    return SHIPPED if is_shipped(path) else _readable(os.path.relpath(path, root))
-
-
-def _readable(name: str) -> str:
-    """Return a file's name, which may contain any bytes, as valid text."""
-    return os.fsencode(name).decode(errors="replace")

@@ -72,7 +72,7 @@ def list_requests(
         for gate, fields in recipe.get("gates", {}).items():
             if "command" in fields:
                 sources.setdefault((gate, fields["command"]), f"recipe {name}")
-    for gate, fields in settings.gates_of_team().items():
+    for gate, fields in settings.gates_of_team.items():
         if "command" in fields:
             sources.setdefault((gate, fields["command"]), TEAM)
     for state in states:
