@@ -24,13 +24,14 @@ from holdfast.core.workflow.evidence import with_claims
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
 from holdfast.formats import schema, signature
-from holdfast.formats.schema import Invalid
 from holdfast.formats.signature import SignedRecord
 from holdfast.storage.ledger import ACTIVE
-from holdfast.workspace.location import NOTES, PLANS, is_inside, outside
+from holdfast.workspace.location import NOTES, PLANS, is_inside, outside, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.adopt import Store, Transaction
     from holdfast.core.types import Fields, Workflow
 
@@ -111,25 +112,26 @@ def announcement(state: Workflow) -> str:
 
 
 def records_here(root: str) -> list[str]:
-    """Return the paths, relative to the root, of all files that have the path of a record."""
-    return [path for spec in FORMATS.values() for path in _matches(root, spec.active)]
+    """Return the paths, relative to the root, of all files that have the path of a record.
 
-
-def _matches(root: str, pattern: str) -> list[str]:
-    """Return the paths that match a pattern. Raise ``Refused`` if a folder is outside the root."""
-    paths = [""]
-    for part in pattern.split("/"):
-        if "*" not in part:
-            paths = [f"{path}{part}/" for path in paths]
-            continue
-        start, _, end = part.partition("*")
-        paths = [
-            f"{path}{name}/"
-            for path in paths
-            for name in _names(root, path.rstrip("/"))
-            if name.startswith(start) and name.endswith(end)
-        ]
-    return [path.rstrip("/") for path in paths]
+    Raise ``Refused`` if a folder on the way is outside the root.
+    """
+    records = []
+    for spec in FORMATS.values():
+        paths = [""]
+        for part in spec.active.split("/"):
+            start, star, end = part.partition("*")
+            if not star:
+                paths = [f"{path}{part}/" for path in paths]
+                continue
+            paths = [
+                f"{path}{name}/"
+                for path in paths
+                for name in _names(root, path.rstrip("/"))
+                if name.startswith(start) and name.endswith(end)
+            ]
+        records += [path.rstrip("/") for path in paths]
+    return records
 
 
 def _names(root: str, folder: str) -> list[str]:
@@ -211,15 +213,16 @@ def detect(root: str) -> list[Fields]:
 
     ``said`` has the phase as written in the notes, and ``source`` is the path of the notes.
     """
-    notes = from_notes(_text(root, NOTES))
+    notes = from_notes(read_text(root, NOTES, _MAX_BYTES))
     try:
         folders = sorted(os.listdir(os.path.join(root, PLANS)))
     except OSError:
         folders = []
     # Plans are numbered in the order of their creation and never removed: the newest come last.
     paths = [os.path.join(PLANS, name, PLAN) for name in folders[-_MAX_FOLDERS:]]
-    plans = [plan for path in paths if (plan := from_plan(_text(root, path), path)) is not None]
-    return [*([] if notes is None else [notes]), *plans[-_MAX_PLANS:]]
+    plans = [from_plan(read_text(root, path, _MAX_BYTES), path) for path in paths]
+    known = [plan for plan in plans if plan is not None]
+    return [*([] if notes is None else [notes]), *known[-_MAX_PLANS:]]
 
 
 def from_notes(text: str) -> Fields | None:
@@ -355,19 +358,6 @@ def _reading(text: str) -> list[str]:
     return [item for item in items if item.startswith("@") and " " not in item and len(item) > 1]
 
 
-def _text(root: str, path: str) -> str:
-    """Return the beginning of a file in the workspace, or "" if it cannot be read."""
-    full = os.path.join(root, path)
-    top = os.path.join(os.path.realpath(root), "")
-    if not os.path.isfile(full) or not os.path.realpath(full).startswith(top):
-        return ""
-    try:
-        with open(full, "rb") as file:
-            return file.read(_MAX_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
-
-
 # Adopting and following notes
 
 
@@ -393,7 +383,7 @@ def take_in(tx: Transaction) -> list[str]:
             elif not _follow(tx, state, document, notes):
                 continue
             changed.append(stream)
-        except Invalid as invalid:
+        except schema.Invalid as invalid:
             store.note(f"the notes on {document['workflow'][:60]!r} make no sense: {invalid}")
     return changed
 
@@ -456,36 +446,26 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
     document_now, rest = formats.module("formal").render(state)
     reading = [*state["required_reading"], *document["required_reading"]]
     updates: Fields = {"required_reading": list(dict.fromkeys(reading))}
-    names = [phase["name"] for phase in state["phases"]]
-    phase = _phase_after(document_now["phase"], names, notes["said"])
+    phase, said = document_now["phase"], notes["said"]
     last = _last_followed(store, state["id"], notes["source"])
-    if notes["said"] != last and (
-        last is not None or phase["current"] >= document_now["phase"]["current"]
-    ):
-        updates["phase"] = phase
+    if said and said != last:
+        # What the notes do not say about the phase is kept.
+        after = {**phase, "status": "in_progress", **said}
+        names = [known["name"] for known in state["phases"]]
+        if "current" not in said and said["name"] in names:
+            after["current"] = names.index(said["name"]) + 1
+        if last is not None or after["current"] >= phase["current"]:
+            updates["phase"] = {**after, "total": max(after["total"], after["current"])}
     origin = store.origin(state["record"], state["worktree"])
     sealed = SignedRecord({**document_now, **updates}, None, intact=False)
-    after = formats.parse("formal", sealed, rest, origin)
-    changes = [
-        change
-        for change in diff.diff(state, after)  # type: ignore[arg-type]
-        if change[0][0] in _FOLLOWED
-    ]
+    followed: Any = formats.parse("formal", sealed, rest, origin)
+    changes = diff.diff(state, followed)  # type: ignore[arg-type]
+    changes = [change for change in changes if change[0][0] in _FOLLOWED]
     if not changes:
         return False
     args = {"base": store.ledger.head_seq, "changes": changes, "notes": notes}
     tx.do(state["id"], "adopt_edit", args)
     return True
-
-
-def _phase_after(phase: Fields, names: list[str], noted: Fields) -> Fields:
-    """Return the record's phase updated by the notes. Fields missing in the notes are kept."""
-    if not noted:
-        return phase
-    after = {**phase, "status": "in_progress", **noted}
-    if "current" not in noted and noted["name"] in names:
-        after["current"] = names.index(noted["name"]) + 1
-    return {**after, "total": max(after["total"], after["current"])}
 
 
 def _last_followed(store: Store, stream: str, source: str) -> Fields | None:

@@ -57,25 +57,13 @@ _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 
 def report_layers(session: Session) -> Fields:
     """Return the tier, and for each layer its availability, its target and its position."""
-    layers = [_describe(session.store, name) for name in ("L1", "L2", "L3")]
+    looks = (_look_at_records, _look_at_memory, _look_at_graph)
+    layers = [look(session.store) for look in looks]
     record, memory, graph = (layer["available"] for layer in layers)
     return {**tier(record=record, memory=memory, graph=graph), "layers": layers}
 
 
-def _describe(store: Store, name: str) -> Fields:
-    """Describe a layer; ``why`` has the reason if the memory or the graph cannot be read."""
-    layer: Fields = {"layer": name, "available": False, "target": None, "position": None}
-    if name == "L1":
-        _look_at_records(store, layer)
-        return layer
-    try:
-        (_look_at_memory if name == "L2" else _look_at_graph)(store, layer)
-    except (HoldfastError, OSError) as error:
-        layer["why"] = str(error)
-    return layer
-
-
-def _look_at_records(store: Store, layer: Fields) -> None:
+def _look_at_records(store: Store) -> Fields:
     """Describe the newest active workflow in this worktree's records. The ledger is not read.
 
     Raise ``Refused`` if a folder of records is outside the workspace.
@@ -93,7 +81,7 @@ def _look_at_records(store: Store, layer: Fields) -> None:
         if seen is not None and is_active(seen[1]):
             states.append({**seen[1], "record": record})
     if not states:
-        return
+        return {"layer": "L1", "available": False, "target": None, "position": None}
     newest: Any = max(reversed(states), key=lambda state: str(state["updated_at"]))
     number, total = place_of(newest)
     position = {
@@ -103,7 +91,7 @@ def _look_at_records(store: Store, layer: Fields) -> None:
         "context": newest["title"] or newest["subject"],
         "updated": newest["updated_at"],
     }
-    layer |= {"available": True, "target": newest["record"], "position": position}
+    return {"layer": "L1", "available": True, "target": newest["record"], "position": position}
 
 
 def _written_ns(path: str) -> int:
@@ -113,24 +101,35 @@ def _written_ns(path: str) -> int:
         return 0
 
 
-def _look_at_memory(store: Store, layer: Fields) -> None:
-    """Describe the active workflow in Holdfast's section of the project's memory."""
-    memory = Memory(store)
-    layer["target"] = memory.path
-    lines = memory.sentences()
+def _look_at_memory(store: Store) -> Fields:
+    """Describe the active workflow in Holdfast's section of the project's memory.
+
+    ``why`` has the reason if the memory cannot be read.
+    """
+    layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
+    try:
+        memory = Memory(store)
+        layer["target"] = memory.path
+        lines = memory.sentences()
+    except (HoldfastError, OSError) as error:
+        return {**layer, "why": str(error)}
     active = [line for line in lines if line.startswith("Active ")]
-    layer |= {"available": bool(lines), "position": active[0] if active else None}
+    return {**layer, "available": bool(lines), "position": active[0] if active else None}
 
 
-def _look_at_graph(store: Store, layer: Fields) -> None:
-    """Describe the newest active workflow in the graph."""
-    layer["target"] = settings.load(store.workspace.root).graph()
-    entities = _read_entities(store, layer["target"])
-    layer["available"] = bool(entities)
+def _look_at_graph(store: Store) -> Fields:
+    """Describe the newest active workflow in the graph; ``why`` as for the memory."""
+    layer: Fields = {"layer": "L3", "available": False, "target": None, "position": None}
+    try:
+        layer["target"] = settings.load(store.workspace.root).graph()
+        entities = _read_entities(store, layer["target"])
+    except (HoldfastError, OSError) as error:
+        return {**layer, "why": str(error)}
     newest = _find_newest(entities)
     if newest is not None:
         names = ("type", "phase", "phase_index", "context", "updated")
         layer["position"] = {name: newest.get(name) for name in names}
+    return {**layer, "available": bool(entities)}
 
 
 def _read_entities(store: Store, kept_by: str) -> list[Fields]:
@@ -162,7 +161,7 @@ def recover(tx: Transaction) -> None:
     """
     if unknown_workflows.adopt_all(tx) or _adopt_from_graph(tx):
         return
-    sentence = _describe(tx.store, "L2")["position"]
+    sentence = _look_at_memory(tx.store)["position"]
     if sentence is not None:
         raise Refused(
             "not_found",
@@ -240,14 +239,16 @@ def queue_command(
 ) -> Receipt:
     """Decide a command on the state after the queue, and add it to the queue on the server.
 
-    Raise ``Refused`` if the core refuses it, or ``Fault`` if the server cannot be reached.
+    Raise ``Refused`` if the core refuses it, or ``Fault`` if the server cannot be reached, or if
+    the person's folder cannot be written either.
     """
     store = session.store
     state = session.look(workflow)
     command = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
+    name, mark = _queue_of(store)
 
     def work(graph: RemoteGraph) -> Workflow:
-        pending = _read_queue(session, graph)
+        pending = _read_queue(graph, name)
         others = [queued for queued in pending if queued["id"] != command["id"]]
         after = state
         for queued in others:
@@ -258,7 +259,6 @@ def queue_command(
                     continue  # It no longer fits; replaying the queue reports it.
         after = _apply(store, after, command)
         if len(others) == len(pending):
-            name = _queue_name(session)
             line = json_text.dumps({**command, "n": len(pending) + 1})
             graph.create_entities([{"name": name, "entityType": _QUEUE, "observations": []}])
             graph.add_observations([{"entityName": name, "contents": [line]}])
@@ -267,7 +267,12 @@ def queue_command(
         return after
 
     after: Workflow = mcp_delivery.call(store, server, work)
-    _write_marker(session, server)
+    try:
+        store.disk.make_folder(os.path.dirname(mark), 0o700)
+        store.disk.replace_view(mark, f"{server}\n".encode())
+    except OSError as error:
+        hint = f"when the folder can be written again: holdfast sync ({error.strerror})"
+        raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
     store.note(WARNING)
     store.note(f"kept on the server mcp:{server} until the folder can be written again")
     return Receipt(after, [], session.notes())
@@ -292,14 +297,14 @@ def replay_queue(session: Session) -> None:
     If the server cannot be reached, add a note and keep the queue.
     """
     store = session.store
-    path = _marker_path(session)
-    server = (store.disk.read_own(path) or b"").decode(errors="replace").strip()
+    name, mark = _queue_of(store)
+    server = (store.disk.read_own(mark) or b"").decode(errors="replace").strip()
     if not server or not os.access(store.workspace.home, os.W_OK):
         return
     notes = []
     try:
         pending: list[Fields] = mcp_delivery.call(
-            store, server, lambda graph: _read_queue(session, graph)
+            store, server, lambda graph: _read_queue(graph, name)
         )
         for queued in pending:
             kind, workflow = queued["do"], queued["on"]
@@ -310,22 +315,20 @@ def replay_queue(session: Session) -> None:
                 notes.append(f"{kind} of {workflow} was refused: {refused.message}")
             except _NONSENSE:
                 notes.append(f"{kind} of {workflow} makes no sense and is left out")
-        mcp_delivery.call(
-            store, server, lambda graph: graph.delete_entities([_queue_name(session)])
-        )
+        mcp_delivery.call(store, server, lambda graph: graph.delete_entities([name]))
     except HoldfastError as error:
         store.note(f"what was kept on mcp:{server} is still there: {error.message}")
         return
-    store.disk.remove(path)
-    store.disk.remove_folder(os.path.dirname(path))
+    store.disk.remove(mark)
+    store.disk.remove_folder(os.path.dirname(mark))
     for note in (*notes, f"brought home from mcp:{server}: {len(pending)} commands"):
         store.note(note)
 
 
-def _read_queue(session: Session, graph: RemoteGraph) -> list[Fields]:
+def _read_queue(graph: RemoteGraph, name: str) -> list[Fields]:
     """Return the valid commands in the queue, in order."""
     commands = []
-    for entity in graph.open_nodes([_queue_name(session)])["entities"]:
+    for entity in graph.open_nodes([name])["entities"]:
         for line in entity["observations"]:
             try:
                 queued = json_text.loads(line.encode())
@@ -340,28 +343,10 @@ def _read_queue(session: Session, graph: RemoteGraph) -> list[Fields]:
     return sorted(commands, key=lambda command: int(command["n"]))
 
 
-def _queue_name(session: Session) -> str:
-    return f"holdfast-pending:{_workspace_key(session)}"
+def _queue_of(store: Store) -> tuple[str, str]:
+    """Return the name of a workspace's queue on the server, and the path of its mark.
 
-
-def _workspace_key(session: Session) -> str:
-    return digest(os.path.realpath(session.store.workspace.home).encode())[:12]
-
-
-def _write_marker(session: Session, server: str) -> None:
-    """Record that a queue exists, in the person's folder, as the workspace cannot be written.
-
-    Raise ``Fault`` if that folder cannot be written either.
+    The mark says that a queue exists. It is in the person's folder, which can be written.
     """
-    disk = session.store.disk
-    path = _marker_path(session)
-    try:
-        disk.make_folder(os.path.dirname(path), 0o700)
-        disk.replace_view(path, f"{server}\n".encode())
-    except OSError as error:
-        hint = f"when the folder can be written again: holdfast sync ({error.strerror})"
-        raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
-
-
-def _marker_path(session: Session) -> str:
-    return os.path.join(person_folder(), PENDING, _workspace_key(session))
+    key = digest(os.path.realpath(store.workspace.home).encode())[:12]
+    return f"holdfast-pending:{key}", os.path.join(person_folder(), PENDING, key)

@@ -11,6 +11,7 @@ is taken over by the first command, if the ledger in git's folder is still empty
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import nullcontext
 
@@ -47,6 +48,7 @@ _SURFACE = "import"
 """The surface of events that an import adds by itself."""
 _SEQ, _ID, _STREAM, _BY, _PART = 0, 1, 3, 8, 9
 """Columns of an event's row."""
+_SEGMENT = re.compile(r"ledger-(0*[1-9][0-9]*)-[0-9]+\.ndjson")
 _LOCK_WAIT_S = 10.0
 
 
@@ -215,6 +217,7 @@ def _take_in(
 
     ``before`` has the states of streams that the ledger had already. ``name`` is the imported file:
     raise ``Refused`` if one of its events makes no sense. Without a name, skip such events.
+    An active workflow moves to this worktree if its own does not exist here.
     """
     for event in tx.take_in(rows):
         if name is not None:
@@ -224,25 +227,18 @@ def _take_in(
                 "nothing was taken in",
                 "ask for a new export of it",
             )
-    for stream in _by_stream(rows):
-        if is_workflow(stream) and tx.is_loaded(stream):
-            _make_claims(tx, stream, before.get(stream))
-
-
-def _make_claims(tx: Transaction, stream: str, before: Workflow | None) -> None:
-    """Turn evidence that this ledger did not record into claims.
-
-    Move an active workflow to this worktree if its own does not exist here.
-    """
-    state: Workflow = tx.state(stream)
     workspace = tx.store.workspace
-    claimed = with_claims(before, state)
-    if is_active(state) and workspace.root_of(state["worktree"]) is None:
-        claimed = {**claimed, "worktree": workspace.name}
-    changes = diff.diff(state, claimed)  # type: ignore[arg-type]
-    if changes:
-        args = {"base": tx.subject(stream).seq, "changes": changes}
-        tx.append(stream, tx.decide(stream, "adopt_edit", args), surface=_SURFACE)
+    for stream in _by_stream(rows):
+        if not (is_workflow(stream) and tx.is_loaded(stream)):
+            continue
+        state: Workflow = tx.state(stream)
+        claimed = with_claims(before.get(stream), state)
+        if is_active(state) and workspace.root_of(state["worktree"]) is None:
+            claimed = {**claimed, "worktree": workspace.name}
+        changes = diff.diff(state, claimed)  # type: ignore[arg-type]
+        if changes:
+            args = {"base": tx.subject(stream).seq, "changes": changes}
+            tx.append(stream, tx.decide(stream, "adopt_edit", args), surface=_SURFACE)
 
 
 # Earlier ledgers
@@ -341,11 +337,6 @@ def _files_0_1(folder: str) -> list[str]:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    closed = []
-    for name in names:
-        parts = name.removesuffix(".ndjson").split("-")
-        is_closed = name.endswith(".ndjson") and len(parts) == 3 and parts[0] == "ledger"
-        if is_closed and parts[1].isdigit() and parts[2].isdigit() and int(parts[1]):
-            closed.append((int(parts[1]), name))
+    closed = [(int(match[1]), match[0]) for match in map(_SEGMENT.fullmatch, names) if match]
     ordered = [name for _, name in sorted(closed)] + [OLD_LEDGER] * (OLD_LEDGER in names)
     return [os.path.join(folder, name) for name in ordered]

@@ -408,6 +408,18 @@ def is_inside(path: str, root: str) -> bool:
     return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
 
 
+def read_text(root: str, path: str, most_bytes: int) -> str:
+    """Return the beginning of a file in the workspace, or "" if it cannot be read."""
+    full = os.path.join(root, path)
+    if "\0" in path or not os.path.isfile(full) or not is_inside(full, root):
+        return ""
+    try:
+        with open(full, "rb") as file:
+            return file.read(most_bytes).decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def outside(path: str, root: str) -> Refused:
     """Return the refusal of a path that a link leads out of the workspace."""
     return Refused(
