@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
-    from holdfast.storage.ledger import Stream
 
 OWN_STREAM = "_ledger"
 """The ledger's own stream. The id of a workflow cannot begin with an underscore."""
@@ -235,7 +234,16 @@ def _check_streams(store: Store, chain: Chain, report: Report) -> None:
             continue
         for event in drop_moot(ledger, odd):
             report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
-        is_same = state == held.state and _is_right(held, ledger) if held else state is None
+        row: Fields = {}
+        if state is not None:
+            last = next(ledger.newest(stream, 1))
+            row = {name: last[name] for name in ("seq", "version", "hash")}
+            row |= aggregate_of(stream).columns(state)
+        shown = held.row if held else {}
+        parsed = ("floating", "session")
+        is_same = (held.state if held else None) == state and all(
+            shown[name] == value for name, value in row.items() if name not in parsed
+        )
         if not is_same:
             report.say("error", stream, "its state is not what its events give")
     for row in ledger.rows("1"):
@@ -254,16 +262,6 @@ def drop_moot(ledger: Ledger, odd: list[Event]) -> list[Event]:
         if event["type"] == "record_adopted" and event["seq"] not in seqs
     ]
     return [event for event in odd if event["seq"] > max(whole, default=0)]
-
-
-def _is_right(held: Stream, ledger: Ledger) -> bool:
-    """Return True if the columns of a stream's row match its state and its last event."""
-    last = next(ledger.newest(held.row["stream"], 1), None)
-    if last is None or any(held.row[name] != last[name] for name in ("seq", "version", "hash")):
-        return False
-    columns = aggregate_of(held.row["stream"]).columns(held.state)
-    parsed = ("floating", "session")
-    return all(held.row[name] == value for name, value in columns.items() if name not in parsed)
 
 
 def _check_records(store: Store, report: Report) -> None:

@@ -31,8 +31,8 @@ _SETTLED_NS = 2_000_000_000
 class Overview:
     """The state of a workspace as of one event."""
 
-    def __init__(self, seq: int) -> None:
-        self.seq = seq
+    def __init__(self) -> None:
+        self.seq = 0
         """The seq of the ledger's last event; 0 if the ledger is empty."""
         self.rows: list[Fields] = []
         """Rows of the opened active workflows, newest activity first, and of the session's own."""
@@ -62,28 +62,25 @@ class Overview:
 
 def list_active(store: Store, most: int | None) -> list[Fields]:
     """Return a row for each active workflow, as the next change will load it."""
-    store.ledger.database.begin_reading()
-    try:
-        return _list_active(store, most)
-    finally:
-        store.ledger.database.end_reading()
-
-
-def _list_active(store: Store, most: int | None) -> list[Fields]:
     rows = []
     limit = "" if most is None else f" LIMIT {most}"
-    for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
-        seen = None if _is_untouched(store, row) else store.peek(row["stream"])
-        if seen is None:
-            rows.append(row)
-        elif is_active(seen.state):
-            rows.append(row_of(seen.state, row))
-    known = {row["id"] for row in rows}
-    for state in unknown_workflows.peek_all(store):
-        if state["id"] not in known and is_active(state):
-            store.foretell(unknown_workflows.announcement(state))
-            rows.append(row_of(state, {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}))
-    more = 0 if most is None else store.ledger.count(ACTIVE) - most
+    store.ledger.database.begin_reading()
+    try:
+        for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
+            seen = None if _is_untouched(store, row) else store.peek(row["stream"])
+            if seen is None:
+                rows.append(row)
+            elif is_active(seen.state):
+                rows.append(row_of(seen.state, row))
+        known = {row["id"] for row in rows}
+        for state in unknown_workflows.peek_all(store):
+            if state["id"] not in known and is_active(state):
+                store.foretell(unknown_workflows.announcement(state))
+                row = {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}
+                rows.append(row_of(state, row))
+        more = 0 if most is None else store.ledger.count(ACTIVE) - most
+    finally:
+        store.ledger.database.end_reading()
     if more > 0:
         store.note(f"{more} more are active: holdfast status --all lists them")
     return sorted(rows, key=lambda row: str(row["updated_at"]), reverse=True)
@@ -134,7 +131,7 @@ def _is_untouched(store: Store, row: Fields) -> bool:
 
 def look_around(session: Session) -> Overview:
     """Return the state of the workspace, or the part of it that a damaged ledger still has."""
-    seen = Overview(0)
+    seen = Overview()
     try:
         _fill(session, seen)
     except Fault as fault:
@@ -170,9 +167,15 @@ def _fill(session: Session, seen: Overview) -> None:
         seen.mine = picked["id"]
         if seen.mine not in seen.states and picked["status"] in selection.ACTIVE:
             seen.rows.append(picked)
-    seen.initiative = _current_initiative(session)
-    if seen.initiative is not None:
-        seen.goal = _next_commands(seen, seen.initiative)
+    if store.ledger.stream(stream_of("initiatives")) is not None:
+        from holdfast.core.initiatives import current_of
+        from holdfast.keeper.logs import FINAL, initiative_view
+
+        initiatives = session.log_state("initiatives")
+        current = current_of(initiatives)
+        if current is not None and current["status"] not in FINAL:
+            seen.initiative = initiative_view(str(initiatives["current"]), current)
+            seen.goal = _next_commands(seen, seen.initiative)
     if not seen.rows:
         seen.strangers = unknown_workflows.peek_all(store)
 
@@ -182,31 +185,21 @@ def _find_unwritable(session: Session) -> str:
 
     With a Memory server, which can queue commands, the ledger's folder does not count.
     """
-    for folder in (os.path.join(session.workspace.root, ".claude"), session.workspace.home):
-        existing = folder
-        while not os.path.lexists(existing):
-            existing = os.path.dirname(existing)
-        if os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK):
-            continue
-        if folder == session.workspace.home:
-            from holdfast.keeper.degradation import queue_server
+    records, home = os.path.join(session.workspace.root, ".claude"), session.workspace.home
+    if not _is_writable(records):
+        return records
+    if _is_writable(home):
+        return ""
+    from holdfast.keeper.degradation import queue_server
 
-            return "" if queue_server(session) is not None else folder
-        return folder
-    return ""
+    return home if queue_server(session) is None else ""
 
 
-def _current_initiative(session: Session) -> Fields | None:
-    if session.store.ledger.stream(stream_of("initiatives")) is None:
-        return None
-    from holdfast.core.initiatives import current_of
-    from holdfast.keeper.logs import initiative_view
-
-    state = session.log_state("initiatives")
-    current = current_of(state)
-    if current is None or current["status"] in ("completed", "archived"):
-        return None
-    return initiative_view(str(state["current"]), current)
+def _is_writable(folder: str) -> bool:
+    """Return True if the folder, or the one that it would be made in, can be written."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _next_commands(seen: Overview, goal: Fields) -> list[str]:

@@ -71,19 +71,14 @@ def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
         cleaned.append(row)
     tx.put_fact(_CLEANED, store.now())
     tx.commit()
-    _remove_spares(store)
-    return cleaned
-
-
-def _remove_spares(store: Store) -> None:
-    """Remove the temporary files of killed writers beside the index."""
     folder = os.path.dirname(os.path.join(store.workspace.root, skill_index.NAME))
-    if not os.path.isdir(folder) or not os.path.isdir("/proc/self"):
-        return
-    for name in os.listdir(folder):
-        writer = name.removesuffix(SPARE).rpartition(".")[2]
-        if name.endswith(SPARE) and writer.isdecimal() and not os.path.isdir(f"/proc/{writer}"):
-            store.disk.remove(os.path.join(folder, name))
+    if os.path.isdir(folder) and os.path.isdir("/proc/self"):
+        # Temporary files beside the index are named by the process that wrote them.
+        for name in os.listdir(folder):
+            writer = name.removesuffix(SPARE).rpartition(".")[2]
+            if name.endswith(SPARE) and writer.isdecimal() and not os.path.isdir(f"/proc/{writer}"):
+                store.disk.remove(os.path.join(folder, name))
+    return cleaned
 
 
 def clean_at_times(tx: Transaction) -> None:
@@ -144,6 +139,7 @@ def move_files(
     The log enters the archive last and leaves it first: a folder with a log is complete. ``root``
     is that of the target's worktree.
     """
+    disk = store.disk
     try:
         names = sorted(os.listdir(source), key=lambda name: (name == last, name != first, name))
     except OSError:
@@ -151,30 +147,24 @@ def move_files(
     if not with_record:
         names = [name for name in names if name != RECORD and not name.startswith(_SPARE)]
     if names:
-        store.disk.make_folder(target)
+        disk.make_folder(target)
         # People's files move into the target: its name has to be durable before, theirs before the
         # source is removed.
         store.files.sync_names(target, root)
     for name in names:
-        _clear_way(store, os.path.join(source, name), os.path.join(target, name))
-        store.disk.move_across(os.path.join(source, name), _free_path(target, name))
+        page, path = os.path.join(source, name), os.path.join(target, name)
+        if os.path.lexists(path):
+            renamed = _free_path(target, name)
+            disk.move(path, renamed)
+            content = disk.read_own(renamed)
+            if content not in (FOLDER, ODD) and content == disk.read_own(page):
+                disk.remove(renamed)
+            else:
+                store.note(f"another {name} stood here, and is now {os.path.basename(renamed)}")
+        disk.move_across(page, _free_path(target, name))
     if names:
-        store.disk.sync_folder(target)
-    store.disk.remove_folder(source)
-
-
-def _clear_way(store: Store, page: str, path: str) -> None:
-    """Rename what is in the way of a page; remove it if it is an equal copy."""
-    if not os.path.lexists(path):
-        return
-    folder, name = os.path.split(path)
-    renamed = _free_path(folder, name)
-    store.disk.move(path, renamed)
-    content = store.disk.read_own(renamed)
-    if content not in (FOLDER, ODD) and content == store.disk.read_own(page):
-        store.disk.remove(renamed)
-    else:
-        store.note(f"another {name} stood here, and is now {os.path.basename(renamed)}")
+        disk.sync_folder(target)
+    disk.remove_folder(source)
 
 
 def _free_path(folder: str, name: str) -> str:

@@ -181,30 +181,28 @@ def _readable(name: str) -> str:
 
 def _check_whole(recipe: Recipe) -> None:
     """Raise ``BadValue`` if two keys contradict each other."""
-    phase_names: list[str] = []
+    phase_names = [phase["name"] for phase in recipe["phases"]]
     for position, phase in enumerate(recipe["phases"]):
-        if phase["name"] in phase_names:
-            earlier = phase_names.index(phase["name"])
+        earlier = phase_names.index(phase["name"])
+        if earlier < position:
             raise BadValue(f"phases[{position}].name", f"is the name of phases[{earlier}] too")
-        phase_names.append(phase["name"])
-    for position, phase in enumerate(recipe["phases"]):
-        for index, following in enumerate(phase.get("next", [])):
-            _must_be_phase(following, phase_names, f"phases[{position}].next[{index}]")
-            if following == phase["name"]:
-                raise BadValue(f"phases[{position}].next[{index}]", "leads back to its own phase")
+    followed = [
+        (f"phases[{position}].next[{index}]", following, phase["name"])
+        for position, phase in enumerate(recipe["phases"])
+        for index, following in enumerate(phase.get("next", []))
+    ]
     if "cycles_at" in recipe:
-        _must_be_phase(recipe["cycles_at"], phase_names, "cycles_at")
+        followed.append(("cycles_at", recipe["cycles_at"], ""))
+    for key, name, own in followed:
+        if name not in phase_names:
+            raise BadValue(key, f"names no phase: {printable(name)}")
+        if name == own:
+            raise BadValue(key, "leads back to its own phase")
     if recipe["format"] == "loop" and "mode" not in recipe:
         raise BadValue("mode", f"is missing: a loop has one of {', '.join(MODES)}")
-    if recipe["format"] != "loop" and "mode" in recipe:
-        raise BadValue("mode", "belongs to the loop format alone")
-    if recipe["format"] != "skill" and "subject_key" in recipe:
-        raise BadValue("subject_key", "belongs to the skill format alone")
-
-
-def _must_be_phase(name: str, phase_names: list[str], key: str) -> None:
-    if name not in phase_names:
-        raise BadValue(key, f"names no phase: {printable(name)}")
+    for key, owner in (("mode", "loop"), ("subject_key", "skill")):
+        if key in recipe and recipe["format"] != owner:
+            raise BadValue(key, f"belongs to the {owner} format alone")
 
 
 def _phases(value: Json, key: str) -> list[Fields]:
@@ -300,46 +298,41 @@ def _gates(value: Json, key: str) -> dict[str, Fields]:
 
 
 def _fields(value: Json, key: str) -> Fields:
-    return {name: _value(item, _below(key, name), 2) for name, item in _table(value, key).items()}
+    copied: Fields = _copy(_table(value, key), key, 1)
+    return copied
 
 
-def _value(value: Json, key: str, depth: int) -> Json:
-    """Return a copy of a value for an event; raise ``BadValue`` if JSON cannot represent it."""
-    if depth > MAX_DEPTH:
-        raise BadValue(key, f"is nested more than {MAX_DEPTH} deep")
-    if isinstance(value, dict):
-        return {name: _value(item, _below(key, name), depth + 1) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_value(item, f"{key}[{index}]", depth + 1) for index, item in enumerate(value)]
-    if isinstance(value, str):
-        return _stored_text(value, key)
-    if isinstance(value, int | float):
-        return _number(value, key)
-    raise BadValue(key, "must be text, a number, true, false, a list or a table (quote a date)")
-
-
-def _below(key: str, name: Json) -> str:
-    return f"{key}.{printable(_stored_text(name, key))}"
-
-
-def _stored_text(value: Json, key: str) -> str:
-    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
-        raise BadValue(key, "must be valid text")
-    if len(value) > MAX_TEXT:
-        raise BadValue(key, f"has {len(value)} characters, at most {MAX_TEXT} are possible")
-    return value
-
-
-def _number(value: Json, key: str) -> float:
-    """Return the number as the ledger will read it back, with ``2.0`` as ``2``.
+def _copy(value: Json, key: str, depth: int) -> Json:
+    """Return a copy of a value for an event, with ``2.0`` as ``2``, as the ledger reads it back.
 
     Raise ``BadValue`` if JSON would not keep it exactly.
     """
+    if depth > MAX_DEPTH:
+        raise BadValue(key, f"is nested more than {MAX_DEPTH} deep")
+    if isinstance(value, dict):
+        return {
+            _text(name, key): _copy(item, f"{key}.{printable(_text(name, key))}", depth + 1)
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_copy(item, f"{key}[{index}]", depth + 1) for index, item in enumerate(value)]
+    if isinstance(value, str):
+        return _text(value, key)
+    if not isinstance(value, int | float):
+        raise BadValue(key, "must be text, a number, true, false, a list or a table (quote a date)")
     if isinstance(value, float) and not value.is_integer() and value - value == 0:
         return value
     if not -_EXACT_INTEGERS <= value <= _EXACT_INTEGERS:
         raise BadValue(key, "is a number too large to be kept exactly")
     return value if isinstance(value, int) else int(value)
+
+
+def _text(value: Json, key: str) -> str:
+    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
+        raise BadValue(key, "must be valid text")
+    if len(value) > MAX_TEXT:
+        raise BadValue(key, f"has {len(value)} characters, at most {MAX_TEXT} are possible")
+    return value
 
 
 _PHASE: dict[str, Check] = {

@@ -94,22 +94,21 @@ def load(root: str) -> Settings:
 
     Raise ``BadSettings`` if a file has a wrong value, or ``Fault`` if it cannot be read.
     """
-    team, person = [_load_file(*file) for file in _files(root)]
+    loaded = []
+    for path, label, within in _files(root):
+        try:
+            table = parse_toml(read_file(path, label, within))
+            loaded.append(check_table(table, "", _RULES if within else _RULES_OF_PERSON))
+        except BadValue as bad:
+            hint = f"edit {label}; {_NEWER}" if bad.is_unknown else ""
+            raise BadSettings(label, bad.key, bad.why, hint) from None
+    team, person = loaded
     for key in ("memory", "milestones", "workflow_status"):
         path = team.get(key, "off")
         full = os.path.join(root, path)
         if path != "off" and (path.startswith("~") or not is_inside(full, root)):
             raise BadSettings(TEAM, key, "leads out of the workspace")
     return Settings(team, person)
-
-
-def _load_file(path: str, label: str, within: str | None) -> Fields:
-    try:
-        settings = parse_toml(read_file(path, label, within))
-        return check_table(settings, "", _RULES if within else _RULES_OF_PERSON)
-    except BadValue as bad:
-        hint = f"edit {label}; {_NEWER}" if bad.is_unknown else ""
-        raise BadSettings(label, bad.key, bad.why, hint) from None
 
 
 def may_enforce(root: str) -> bool:

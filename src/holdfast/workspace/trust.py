@@ -199,12 +199,21 @@ class ConfiguredServer:
     __slots__ = ("args", "command", "environment", "headers", "name", "text", "url")
 
     def __init__(self, name: str, config: Fields) -> None:
-        _check_types(name, config)
+        for key in ("url", "command", "type"):
+            if not isinstance(config.get(key, ""), str):
+                raise _unusable(f"must have text as its {key}", name)
+        args = config.get("args", [])
+        if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
+            raise _unusable("must have a list of texts as its args", name)
+        for key in ("headers", "env"):
+            table = config.get(key, {})
+            if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+                raise _unusable(f"must have texts by name as its {key}", name)
         self.name = name
         self.url: str = config.get("url", "")
         self.headers: dict[str, str] = config.get("headers", {})
         self.command: str = config.get("command", "")
-        self.args: list[str] = config.get("args", [])
+        self.args: list[str] = args
         self.environment: dict[str, str] = config.get("env", {})
         kind: str = config.get("type", "http" if self.url else "stdio")
         if kind in _HTTP_TYPES and self.url:
@@ -263,19 +272,6 @@ def find_server(workspace: Workspace, name: str) -> ConfiguredServer:
     if not isinstance(servers[name], dict):
         raise _unusable("must be an object", name)
     return ConfiguredServer(name, servers[name])
-
-
-def _check_types(name: str, config: Fields) -> None:
-    for key in ("url", "command", "type"):
-        if not isinstance(config.get(key, ""), str):
-            raise _unusable(f"must have text as its {key}", name)
-    args = config.get("args", [])
-    if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
-        raise _unusable("must have a list of texts as its args", name)
-    for key in ("headers", "env"):
-        table = config.get(key, {})
-        if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
-            raise _unusable(f"must have texts by name as its {key}", name)
 
 
 def _unusable(why: str, name: str | None = None) -> Refused:
