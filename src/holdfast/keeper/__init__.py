@@ -671,10 +671,10 @@ class Keeper:
 
     def watched(self, seen: Overview, *, workflow: str | None = None, limit: int = 20) -> Fields:
         """Return what ``watch`` shows beside an overview: ``layers`` and the newest ``events``."""
-        from holdfast.keeper import overview
+        from holdfast.keeper.degradation import describe_layers
 
         events = list(self.store.ledger.newest(workflow, limit))[::-1]
-        return {"layers": overview.describe_layers(self.session, seen), "events": events}
+        return {"layers": describe_layers(self.session, seen), "events": events}
 
     def peek(self, *, workflow: str | None = None) -> Workflow | Refusal:
         """Return the workflow that a command would get, or why there is none."""

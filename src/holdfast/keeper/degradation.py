@@ -1,8 +1,8 @@
 """Work with the layers that are left when another one is missing.
 
-``report_layers`` says what each layer has. ``recover`` finds workflows if the ledger was lost: a
-record is enough; without records, a Memory server still has the workflow's position, and the
-project's memory has a sentence about it.
+``report_layers`` and ``describe_layers`` say what each layer has. ``recover`` finds workflows if the
+ledger was lost: a record is enough; without records, a Memory server still has the workflow's
+position, and the project's memory has a sentence about it.
 
 While the workspace cannot be written, commands are queued on the user's Memory server. Each is
 stored there as an observation, beside the workflow's new position. Once the folder can be written
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.types import Command, Fields, Workflow
+    from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
@@ -61,6 +62,42 @@ def report_layers(session: Session) -> Fields:
     layers = [look(session.store) for look in looks]
     record, memory, graph = (layer["available"] for layer in layers)
     return {**tier(record=record, memory=memory, graph=graph), "layers": layers}
+
+
+def describe_layers(session: Session, seen: Overview) -> list[Fields]:
+    """Return a row for each layer: its target, and whether it is current with the ledger."""
+    settled = len(seen.states) - len(seen.unsettled)
+    target = f"{settled}/{len(seen.states)} records"
+    if seen.unopened:
+        target += f", {seen.unopened} more not looked at"
+    status = "behind" if seen.unsettled else "current"
+    rows: list[Fields] = [{"layer": "L1", "target": target, "status": status}]
+    for layer, look in (("L2", _compare_memory), ("L3", _compare_graph)):
+        try:
+            rows.append({"layer": layer, **look(session.store, seen)})
+        except (HoldfastError, OSError) as error:
+            rows.append({"layer": layer, "target": str(error), "status": "unavailable"})
+    return rows
+
+
+def _compare_memory(store: Store, _seen: Overview) -> Fields:
+    memory = Memory(store)
+    if memory.path is None:
+        return {"target": "MEMORY.md", "status": "off"}
+    name = os.path.basename(memory.path)
+    return {"target": name, "status": "current" if memory.lines() else "empty"}
+
+
+def _compare_graph(store: Store, seen: Overview) -> Fields:
+    kept_by = settings.load(store.workspace.root).graph()
+    if kept_by == "off":
+        return {"target": "graph", "status": "off"}
+    if kept_by == "embedded":
+        status = "current" if seen.seq else "empty"
+        return {"target": "graph", "status": status, "seq": seen.seq}
+    seq = mcp_delivery.delivered_seq(store)
+    status = "empty" if not seq else "behind" if seen.seq > seq else "current"
+    return {"target": kept_by, "status": status, "seq": seq}
 
 
 def _look_at_records(store: Store) -> Fields:

@@ -1,4 +1,4 @@
-"""Collect a workspace's workflows and layers for listings. Nothing here takes a lock or writes."""
+"""Collect a workspace's workflows for listings. Nothing here takes a lock or writes."""
 
 from __future__ import annotations
 
@@ -222,46 +222,3 @@ def _next_commands(seen: Overview, goal: Fields) -> list[str]:
     if any(map(serves, completed)):
         return [goal["next"]]
     return [f"holdfast start RECIPE SUBJECT --milestone {shell_word(current)}", goal["next"]]
-
-
-def describe_layers(session: Session, seen: Overview) -> list[Fields]:
-    """Return a row for each layer: its target, and whether it is current with the ledger."""
-    settled = len(seen.states) - len(seen.unsettled)
-    target = f"{settled}/{len(seen.states)} records"
-    if seen.unopened:
-        target += f", {seen.unopened} more not looked at"
-    rows: list[Fields] = [
-        {"layer": "L1", "target": target, "status": "behind" if seen.unsettled else "current"}
-    ]
-    for name, look in (("L2", _describe_memory), ("L3", _describe_graph)):
-        try:
-            rows.append({"layer": name, **look(session, seen)})
-        except (HoldfastError, OSError) as error:
-            rows.append({"layer": name, "target": str(error), "status": "unavailable"})
-    return rows
-
-
-def _describe_memory(session: Session, _seen: Overview) -> Fields:
-    from holdfast.layers.memory import Memory
-
-    memory = Memory(session.store)
-    if memory.path is None:
-        return {"target": "MEMORY.md", "status": "off"}
-    name = os.path.basename(memory.path)
-    return {"target": name, "status": "current" if memory.lines() else "empty"}
-
-
-def _describe_graph(session: Session, seen: Overview) -> Fields:
-    from holdfast.workspace import settings
-
-    kept_by = settings.load(session.workspace.root).graph()
-    if kept_by == "off":
-        return {"target": "graph", "status": "off"}
-    if kept_by == "embedded":
-        status = "current" if seen.seq else "empty"
-        return {"target": "graph", "status": status, "seq": seen.seq}
-    from holdfast.layers.graph import mcp_delivery
-
-    seq = mcp_delivery.delivered_seq(session.store)
-    status = "empty" if not seq else "behind" if seen.seq > seq else "current"
-    return {"target": kept_by, "status": status, "seq": seq}

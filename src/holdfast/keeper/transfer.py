@@ -65,13 +65,12 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
         yield event
         events += 1
     where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
-    for row in store.ledger.rows(f"{where} ORDER BY created_at, stream", *values):
-        held = store.ledger.stream(row["stream"])
-        record = None if held is None else formats.place(held.state)
-        if held is not None and record is not None:
-            aggregate = formats.aggregate_of(row["stream"])
-            raw = aggregate.render(held.state, identity, row["seq"], row["hash"])
-            line = {"record": record, "workflow": row["stream"], "document": json_text.loads(raw)}
+    for held in store.ledger.states(f"{where} ORDER BY created_at, stream", *values):
+        stream, record = held.row["stream"], formats.place(held.state)
+        if record is not None:
+            aggregate = formats.aggregate_of(stream)
+            raw = aggregate.render(held.state, identity, held.row["seq"], held.row["hash"])
+            line = {"record": record, "workflow": stream, "document": json_text.loads(raw)}
             yield json_text.dumps(line)
     yield json_text.dumps({_END: {"events": events}})
 
@@ -279,9 +278,9 @@ def _move_into_git(store: Store) -> bool:
 def _take_in_0_1(session: Session) -> None:
     """Import a version 0.1 ledger, unless it came with the repository. Its files are kept."""
     store = session.store
-    folder = next((folder for folder in store.workspace.old_homes if _files_0_1(folder)), None)
-    rows, damaged = ([], 0) if folder is None else read_0_1(folder, store.disk)
-    if folder is None or not rows:
+    found = ((folder, *read_0_1(folder, store.disk)) for folder in store.workspace.old_homes)
+    folder, rows, damaged = next((one for one in found if one[1]), ("", [], 0))
+    if not rows:
         return
     name = os.path.relpath(folder, store.workspace.root)
     if store.workspace.git and git.ask(store.workspace.root, "ls-files", "--", folder):
