@@ -1,8 +1,8 @@
 """Work with the layers that are left when another one is missing.
 
-``report_layers`` and ``describe_layers`` say what each layer has. ``recover`` finds workflows if the
-ledger was lost: a record is enough; without records, a Memory server still has the workflow's
-position, and the project's memory has a sentence about it.
+``report_layers`` and ``describe_layers`` say what each layer has. ``recover`` finds workflows if
+the ledger was lost: a record is enough; without records, a Memory server still has the position
+of a workflow, and the memory of the project has a sentence about it.
 
 While the workspace cannot be written, commands are queued on the user's Memory server. Each is
 stored there as an observation, beside the workflow's new position. Once the folder can be written

@@ -463,8 +463,11 @@ def _bare_root(common: str) -> str | None:
         return None
     above = os.path.dirname(common)
     pointer = os.path.join(above, ".git")
-    named = _git_folder(pointer) if os.path.isfile(pointer) else pointer
-    return above if os.path.realpath(named) == os.path.realpath(common) else common
+    if os.path.isfile(pointer) and os.path.realpath(_git_folder(pointer)) == os.path.realpath(
+        common
+    ):
+        return above
+    return common
 
 
 def _read(path: str) -> str:
