@@ -227,41 +227,40 @@ def _check_streams(store: Store, chain: Chain, report: Report) -> None:
         if is_skipped or not (is_workflow(stream) or is_log(stream)):
             continue
         try:
-            state, odd = aggregate_of(stream).replay(partial(ledger.events, stream))
+            state, row, senseless = _derive(ledger, stream)
             held = ledger.stream(stream)
         except Fault as fault:
             report.say("error", stream, fault.message)
             continue
-        for event in drop_moot(ledger, odd):
+        for event in senseless:
             report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
-        row: Fields = {}
-        if state is not None:
-            last = next(ledger.newest(stream, 1))
-            row = {name: last[name] for name in ("seq", "version", "hash")}
-            row |= aggregate_of(stream).columns(state)
-        shown = held.row if held else {}
-        parsed = ("floating", "session")
-        is_same = (held.state if held else None) == state and all(
-            shown[name] == value for name, value in row.items() if name not in parsed
-        )
-        if not is_same:
+        # The ledger parses two columns when it reads a row; the state has them, too.
+        names = row.keys() - {"floating", "session"}
+        is_same = held.state == state if held else state is None
+        if not is_same or (held and any(held.row[name] != row[name] for name in names)):
             report.say("error", stream, "its state is not what its events give")
     for row in ledger.rows("1"):
         if row["stream"] not in chain.versions:
             report.say("error", row["stream"], "it has a state and no events")
 
 
-def drop_moot(ledger: Ledger, odd: list[Event]) -> list[Event]:
-    """Return the invalid events of a stream that no later event with a whole state makes moot."""
-    if not odd:
-        return []
-    seqs = {event["seq"] for event in odd}
-    whole = [
-        event["seq"]
-        for event in ledger.events(odd[0]["stream"])
-        if event["type"] == "record_adopted" and event["seq"] not in seqs
-    ]
-    return [event for event in odd if event["seq"] > max(whole, default=0)]
+def _derive(ledger: Ledger, stream: str) -> tuple[Any, Fields, list[Event]]:
+    """Return the state and the row that a stream's events give, and the senseless events.
+
+    Events before one with a whole state are not among these.
+    """
+    aggregate = aggregate_of(stream)
+    state, odd = aggregate.replay(partial(ledger.events, stream))
+    if odd:
+        seqs = [event["seq"] for event in odd]
+        for event in ledger.events(stream):
+            if event["type"] == "record_adopted" and event["seq"] not in seqs:
+                odd = [other for other in odd if other["seq"] > event["seq"]]
+    if state is None:
+        return None, {}, odd
+    last = next(ledger.newest(stream, 1))
+    row = {name: last[name] for name in ("stream", "seq", "version", "hash")}
+    return state, {**row, "kind": aggregate.kind, **aggregate.columns(state)}, odd
 
 
 def _check_records(store: Store, report: Report) -> None:
@@ -433,21 +432,16 @@ def _rebuild_tables(ledger: Ledger) -> set[str]:
 
     Return the streams with events that make no sense.
     """
-    senseless = set()
+    broken = set()
     ledger.drop_views()
     for stream in ledger.stream_names():
-        if not (is_workflow(stream) or is_log(stream)):
-            continue
-        aggregate = aggregate_of(stream)
-        state, odd = aggregate.replay(partial(ledger.events, stream))
-        if drop_moot(ledger, odd):
-            senseless.add(stream)
-        if state is None:
-            continue
-        last = next(ledger.newest(stream, 1))
-        row = {name: last[name] for name in ("stream", "seq", "version", "hash")}
-        ledger.put_stream({**row, "kind": aggregate.kind, **aggregate.columns(state)}, state)
-    return senseless
+        if is_workflow(stream) or is_log(stream):
+            state, row, senseless = _derive(ledger, stream)
+            if senseless:
+                broken.add(stream)
+            if state is not None:
+                ledger.put_stream(row, state)
+    return broken
 
 
 def _repair_workspace(tx: Transaction, states: dict[str, tuple[int, Any]], report: Report) -> None:
