@@ -12,6 +12,7 @@ again, the next command replays the queue in order, each queued command once.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from holdfast import formats
 from holdfast.adopt import record as adoption
@@ -72,15 +73,16 @@ def describe_layers(session: Session, seen: Overview) -> list[Fields]:
         target += f", {seen.unopened} more not looked at"
     status = "behind" if seen.unsettled else "current"
     rows: list[Fields] = [{"layer": "L1", "target": target, "status": status}]
-    for layer, look in (("L2", _compare_memory), ("L3", _compare_graph)):
+    graph = partial(_compare_graph, seq=seen.seq)
+    for layer, compare in (("L2", _compare_memory), ("L3", graph)):
         try:
-            rows.append({"layer": layer, **look(session.store, seen)})
+            rows.append({"layer": layer, **compare(session.store)})
         except (HoldfastError, OSError) as error:
             rows.append({"layer": layer, "target": str(error), "status": "unavailable"})
     return rows
 
 
-def _compare_memory(store: Store, _seen: Overview) -> Fields:
+def _compare_memory(store: Store) -> Fields:
     memory = Memory(store)
     if memory.path is None:
         return {"target": "MEMORY.md", "status": "off"}
@@ -88,16 +90,15 @@ def _compare_memory(store: Store, _seen: Overview) -> Fields:
     return {"target": name, "status": "current" if memory.lines() else "empty"}
 
 
-def _compare_graph(store: Store, seen: Overview) -> Fields:
+def _compare_graph(store: Store, seq: int) -> Fields:
     kept_by = settings.load(store.workspace.root).graph()
     if kept_by == "off":
         return {"target": "graph", "status": "off"}
     if kept_by == "embedded":
-        status = "current" if seen.seq else "empty"
-        return {"target": "graph", "status": status, "seq": seen.seq}
-    seq = mcp_delivery.delivered_seq(store)
-    status = "empty" if not seq else "behind" if seen.seq > seq else "current"
-    return {"target": kept_by, "status": status, "seq": seq}
+        return {"target": "graph", "status": "current" if seq else "empty", "seq": seq}
+    delivered = mcp_delivery.delivered_seq(store)
+    status = "empty" if not delivered else "behind" if seq > delivered else "current"
+    return {"target": kept_by, "status": status, "seq": delivered}
 
 
 def _look_at_records(store: Store) -> Fields:
