@@ -106,10 +106,7 @@ def check(raw: Fields, name: str) -> Recipe:
         raise BadValue("name", why)
     if raw.get("name", name) != name:
         raise BadValue("name", f"must be {name}, as the file is called, or be left out")
-    checked: Json = check_table({"name": name, **raw}, "", _RECIPE)
-    for key in ("format", "phases"):
-        if key not in checked:
-            raise BadValue(key, "is missing")
+    checked: Json = check_table({"name": name, **raw}, "", _RECIPE, ("format", "phases"))
     recipe: Recipe = checked
     _check_whole(recipe)
     return recipe
@@ -210,13 +207,10 @@ def _phases(value: Json, key: str) -> list[Fields]:
         raise BadValue(key, "must be one or more [[phases]] tables")
     if len(value) > MAX_PHASES:
         raise BadValue(key, f"are {len(value)}, at most {MAX_PHASES} are possible")
-    phases = []
-    for position, item in enumerate(value):
-        phase = check_table(item, f"{key}[{position}]", _PHASE)
-        if "name" not in phase:
-            raise BadValue(f"{key}[{position}].name", "is missing")
-        phases.append(phase)
-    return phases
+    return [
+        check_table(item, f"{key}[{position}]", _PHASE, ("name",))
+        for position, item in enumerate(value)
+    ]
 
 
 def _name(value: Json, key: str) -> str:

@@ -245,8 +245,13 @@ def check_duration(value: Json, key: str) -> str:
     return value
 
 
-def check_table(table: Json, key: str, checks: dict[str, Check]) -> Fields:
-    """Return a table after each value was checked; raise ``BadValue`` if a key is not known."""
+def check_table(
+    table: Json, key: str, checks: dict[str, Check], required: tuple[str, ...] = ()
+) -> Fields:
+    """Return a table after each value was checked.
+
+    Raise ``BadValue`` if a key is not known, if a required one is missing, or if a value is wrong.
+    """
     if not isinstance(table, dict):
         raise BadValue(key, "must be a table")
     prefix = f"{key}." if key else ""
@@ -254,6 +259,9 @@ def check_table(table: Json, key: str, checks: dict[str, Check]) -> Fields:
         if name not in checks:
             why = f"is unknown; known are {', '.join(checks)}"
             raise BadValue(f"{prefix}{printable(name)}", why, is_unknown=True)
+    for name in required:
+        if name not in table:
+            raise BadValue(f"{prefix}{name}", "is missing")
     return {
         name: check(table[name], f"{prefix}{name}")
         for name, check in checks.items()
