@@ -15,15 +15,11 @@ def _trusting_itself(original):
     def load(root):
         from holdfast.workspace import settings
 
-        team = settings._read(os.path.join(root, settings.TEAM), settings.TEAM)
-        trust = team.pop("trust", None)
-        settings._check, check = (lambda *_: None), settings._check
-        try:
-            loaded = original(root)
-        finally:
-            settings._check = check
-        if trust is not None:
-            loaded.trusted_folders = trust["folders"]
+        settings._RULES = settings._RULES_OF_PERSON
+        loaded = original(root)
+        path = os.path.join(root, settings.TEAM)
+        team = settings.parse_toml(settings.read_file(path, settings.TEAM, root))
+        loaded.trusted_folders = team.get("trust", {}).get("folders", [])
         return loaded
 
     return load
