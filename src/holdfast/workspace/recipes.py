@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.core.types import Fields, Json, Recipe
-    from holdfast.workspace.settings import Check
+    from holdfast.workspace.settings import Check, Rules
 
 FOLDER = os.path.join(".claude", "workflows")
 SHIPPED = "shipped"
@@ -329,7 +329,7 @@ def _text(value: Json, key: str) -> str:
     return value
 
 
-_PHASE: dict[str, Check] = {
+_PHASE: Rules = {
     "name": _name,
     "steps": _names,
     "next": _names,
@@ -338,7 +338,7 @@ _PHASE: dict[str, Check] = {
     "shows_tests": _flag,
 }
 _GATE: dict[str, Check] = {"command": _line(MAX_COMMAND), "timeout": check_duration}
-_RECIPE: dict[str, Check] = {
+_RECIPE: Rules = {
     "name": _name,
     "format": _one_of(tuple(FORMATS)),
     "phases": _phases,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json
 
     Check = Callable[[Json, str], Json]
+    Rules = dict[str, "Check | Rules"]
 
 TEAM = TEAM_SETTINGS
 MAX_BYTES = 262_144
@@ -31,6 +32,8 @@ COMPLETED_KEPT = "24h"
 MEMORY_LINES = 40
 MILESTONES = "documentation/milestones/_active"
 ENFORCEABLE = ("reading", "stop")
+ANY = "*"
+"""The key, in rules, of a table whose keys are names that people choose."""
 GRAPH_VARIABLE = "HOLDFAST_GRAPH"
 EMBEDDED = "embedded"
 
@@ -84,7 +87,7 @@ class Settings:
         if not server:
             return self._graph
         try:
-            return str(_RULES["graph"](server, GRAPH_VARIABLE))
+            return str(_check_graph(server, GRAPH_VARIABLE))
         except BadValue as bad:
             raise BadSettings("the environment", bad.key, bad.why) from None
 
@@ -132,11 +135,6 @@ def _is_enforceable(value: Json) -> bool:
     return isinstance(value, list) and all(name in ENFORCEABLE for name in value)
 
 
-def _is_graph(value: Json) -> bool:
-    is_named = isinstance(value, str) and value.startswith("mcp:") and value.isprintable()
-    return value in (EMBEDDED, "off") or (is_named and 4 < len(value) <= 100)
-
-
 def _is_line(value: Json) -> bool:
     return isinstance(value, str) and value != "" and value.isprintable()
 
@@ -162,6 +160,13 @@ def _rule(is_good: Callable[[Json], bool], why: str) -> Check:
         return value
 
     return check
+
+
+def _check_graph(value: Json, key: str) -> Json:
+    is_named = isinstance(value, str) and value.startswith("mcp:") and value.isprintable()
+    if value in (EMBEDDED, "off") or (is_named and 4 < len(value) <= 100):
+        return value
+    raise BadValue(key, "must be embedded, off, or mcp:NAME of a server in .mcp.json")
 
 
 def _check_command(value: Json, key: str) -> Json:
@@ -245,44 +250,32 @@ def check_duration(value: Json, key: str) -> str:
     return value
 
 
-def check_table(
-    table: Json, key: str, checks: dict[str, Check], required: tuple[str, ...] = ()
-) -> Fields:
-    """Return a table after each value was checked.
+def check_table(table: Json, key: str, rules: Rules, required: tuple[str, ...] = ()) -> Fields:
+    """Return a table after each value was checked, by a function or as a table of its own.
 
     Raise ``BadValue`` if a key is not known, if a required one is missing, or if a value is wrong.
     """
     if not isinstance(table, dict):
         raise BadValue(key, "must be a table")
+    if ANY in rules:
+        rules = dict.fromkeys(table, rules[ANY])
     prefix = f"{key}." if key else ""
     for name in table:
-        if name not in checks:
-            why = f"is unknown; known are {', '.join(checks)}"
+        if name not in rules:
+            why = f"is unknown; known are {', '.join(rules)}"
             raise BadValue(f"{prefix}{printable(name)}", why, is_unknown=True)
     for name in required:
         if name not in table:
             raise BadValue(f"{prefix}{name}", "is missing")
-    return {
-        name: check(table[name], f"{prefix}{name}")
-        for name, check in checks.items()
-        if name in table
-    }
-
-
-def _table(checks: dict[str, Check]) -> Check:
-    """Return the check of a table with these keys."""
-    return lambda value, key: check_table(value, key, checks)
-
-
-def _table_by_name(check: Check) -> Check:
-    """Return the check of a table whose keys are names that people choose."""
-
-    def check_all(table: Json, key: str) -> Json:
-        if not isinstance(table, dict):
-            raise BadValue(key, "must be a table")
-        return {name: check(value, f"{key}.{name}") for name, value in table.items()}
-
-    return check_all
+    checked: Fields = {}
+    for name, rule in rules.items():
+        if name in table:
+            value, inner = table[name], f"{prefix}{name}"
+            if isinstance(rule, dict):
+                checked[name] = check_table(value, inner, rule)
+            else:
+                checked[name] = rule(value, inner)
+    return checked
 
 
 def printable(text: str) -> str:
@@ -291,19 +284,19 @@ def printable(text: str) -> str:
     return short if short.isprintable() and short.strip() == short != "" else repr(short)
 
 
-_RULES: dict[str, Check] = {
+_RULES: Rules = {
     "enforce": _rule(_is_enforceable, f"must be a list of {', '.join(ENFORCEABLE)}"),
-    "graph": _rule(_is_graph, "must be embedded, off, or mcp:NAME of a server in .mcp.json"),
+    "graph": _check_graph,
     "memory": _rule(_is_line, "must be the path of a file, or off"),
     "memory_lines": _rule(_is_line_count, "must be a number from 5 to 200"),
     "milestones": _rule(_is_path, "must be a path from the workspace's root"),
     "workflow_status": _rule(_is_path, "must be a path from the workspace's root"),
-    "gates": _table_by_name(_table({"command": _check_command, "timeout": check_duration})),
-    "ttl": _table_by_name(check_duration),
-    "clean": _table({"completed": check_duration}),
+    "gates": {ANY: {"command": _check_command, "timeout": check_duration}},
+    "ttl": {ANY: check_duration},
+    "clean": {"completed": check_duration},
 }
 """How each setting is checked."""
-_RULES_OF_PERSON = {
+_RULES_OF_PERSON: Rules = {
     **_RULES,
-    "trust": _table({"folders": _rule(_are_folders, "must be a list of folders")}),
+    "trust": {"folders": _rule(_are_folders, "must be a list of folders")},
 }
