@@ -226,10 +226,7 @@ def detect(root: str) -> list[Fields]:
 
 
 def from_notes(text: str) -> Fields | None:
-    """Return the workflow of ``CLAUDE.local.md``, or ``None``.
-
-    The text must have a marker, ``Workflow:`` and ``Phase:``, each in upper or lower case.
-    """
+    """Return the workflow of notes with a marker, ``Workflow:`` and ``Phase:``; else ``None``."""
     if _MARKER not in text.lower():
         return None
     values = _values(text, ("workflow", "phase"))
@@ -240,10 +237,7 @@ def from_notes(text: str) -> Fields | None:
 
 
 def from_plan(text: str, path: str) -> Fields | None:
-    """Return the workflow of a plan, or ``None``.
-
-    The plan must be in progress and contain the word "phase" or "workflow".
-    """
+    """Return the workflow of a plan in progress that has phases or a workflow; else ``None``."""
     low = text.lower()
     if _IN_PROGRESS not in low or not ("phase" in low or "workflow" in low):
         return None

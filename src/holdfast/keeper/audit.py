@@ -428,10 +428,7 @@ def _note_repair(
 
 
 def _rebuild_tables(ledger: Ledger) -> set[str]:
-    """Rebuild the rows and states of all streams from the events, in an open transaction.
-
-    Return the streams with events that make no sense.
-    """
+    """Rebuild all rows and states from the events; return the streams with senseless events."""
     broken = set()
     ledger.drop_views()
     for stream in ledger.stream_names():

@@ -140,10 +140,7 @@ def _written_ns(path: str) -> int:
 
 
 def _look_at_memory(store: Store) -> Fields:
-    """Describe the active workflow in Holdfast's section of the project's memory.
-
-    ``why`` has the reason if the memory cannot be read.
-    """
+    """Describe the active workflow in the project's memory; ``why``, if it cannot be read."""
     layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
     try:
         memory = Memory(store)

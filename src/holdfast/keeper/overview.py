@@ -108,10 +108,7 @@ def row_of(state: Workflow, row: Fields) -> Fields:
 
 
 def _is_untouched(store: Store, row: Fields) -> bool:
-    """Return True if a workflow has time left and its record is proved to be as last written.
-
-    The proof is the file's identity, size and times.
-    """
+    """Return True if a workflow has time left, and its file's identity and times are as written."""
     if selection.has_run_out(row, store.now_ms()):
         return False
     known = store.ledger.record(row["worktree"], row["record"])

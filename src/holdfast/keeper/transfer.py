@@ -328,10 +328,7 @@ def read_0_1(folder: str, disk: Disk) -> tuple[list[Row], int]:
 
 
 def _files_0_1(folder: str) -> list[str]:
-    """Return the files of a version 0.1 ledger, in the order of their events; none if it has none.
-
-    Closed segments, which are named by their first and last seq, come before the open one.
-    """
+    """Return the files of a version 0.1 ledger: closed segments by seq, then the open one."""
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):

@@ -307,10 +307,7 @@ class Workspace:
         return is_inside(os.path.join(self.root, path), self.root)
 
     def prepare(self, disk: Disk, note: Callable[[str], None]) -> None:
-        """List Holdfast's own files in ``.git/info/exclude``, which git never shares.
-
-        Add a note if the exclude file cannot be changed.
-        """
+        """List Holdfast's files in ``.git/info/exclude``, or add a note if it cannot be changed."""
         if self.common is None:
             return
         path = os.path.join(self.common, "info", "exclude")

@@ -79,10 +79,7 @@ def load(name: str, folder: str | None = None) -> Recipe:
 
 
 def load_with_source(name: str, folder: str | None) -> tuple[Recipe, str]:
-    """Return a recipe, and ``shipped`` or its path from the workspace's root.
-
-    Raise ``NoRecipe`` or ``BadRecipe``.
-    """
+    """Return what ``load`` returns, and its source: ``shipped``, or the path from the root."""
     files = _files_by_name(folder)
     if name not in files or unsafe_name(name) is not None:
         raise NoRecipe(name, names(folder))
