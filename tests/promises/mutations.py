@@ -48,8 +48,8 @@ def _removed_whenever_gone(_original):
 
 
 def _ledger_in_the_work_tree(original):
-    def in_git(root, git, *more):
-        workspace = original(root, git, *more)
+    def in_git(root):
+        workspace = original(root)
         workspace.home = os.path.join(root, ".claude", "holdfast")
         return workspace
 
@@ -317,7 +317,7 @@ MUTATIONS = [
         "::test_the_briefing_keeps_text_in_its_line[closing tag-skill]",
     ),
     Mutation(
-        14, "follow links", "holdfast.workspace.location:Workspace._check_links", answer(),
+        14, "follow links", "holdfast.workspace.location:Workspace.check_links", answer(),
         "tests/promises/test_p14_links.py"
         "::test_a_folder_that_leads_out_is_refused[to a folder-skill]",
     ),

@@ -15,15 +15,11 @@ def _trusting_itself(original):
     def load(root):
         from holdfast.workspace import settings
 
-        team = settings._read(os.path.join(root, settings.TEAM), settings.TEAM)
-        trust = team.pop("trust", None)
-        settings._check, check = (lambda *_: None), settings._check
-        try:
-            loaded = original(root)
-        finally:
-            settings._check = check
-        if trust is not None:
-            loaded.trusted_folders = trust["folders"]
+        settings._RULES = settings._RULES_OF_PERSON
+        loaded = original(root)
+        path = os.path.join(root, settings.TEAM)
+        team = settings.parse_toml(settings.read_file(path, settings.TEAM, root))
+        loaded.trusted_folders = team.get("trust", {}).get("folders", [])
         return loaded
 
     return load
@@ -36,9 +32,11 @@ def _with_hooks(settings):
 def _believed(_original):
     """Take a folder that looks like a repository for the worktree that it says it is."""
 
-    def in_git(root, git, *_more):
-        from holdfast.workspace.location import Workspace, _read
+    def in_git(root):
+        from holdfast.workspace.location import Workspace, _git_folder, _read
 
+        git = os.path.join(root, ".git")
+        git = git if os.path.isdir(git) else _git_folder(git)
         shared = _read(os.path.join(git, "commondir"))
         common = os.path.normpath(os.path.join(git, shared)) if shared else git
         return Workspace(root, git, common)

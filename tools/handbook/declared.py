@@ -82,31 +82,33 @@ def memory_tools_named() -> list[str]:
 def setting_keys() -> list[str]:
     """Every key of the settings; the product is asked by giving it one that it does not know."""
     found = []
-    for key in _known({"?": 0})[1]:
-        found += _keys_of(key) if key in _TABLES else [key]
+    for key in _known(_refusal({"?": 0})):
+        is_table = _refusal({key: 0}).why == "must be a table"
+        found += _keys_of(key) if is_table else [key]
     return sorted(found)
-
-
-_TABLES = (*settings._TABLES, "trust")  # noqa: SLF001
 
 
 def _keys_of(table: str) -> list[str]:
     """The keys of a table; NAME stands for one that people choose."""
-    at, known = _known({table: {"n": {"?": 0}}})
-    if not known:
+    refused = _refusal({table: {"n": {"?": 0}}})
+    if not _known(refused):
         return [f"{table}.NAME"]
-    prefix = f"{table}.NAME" if at == f"{table}.n.?" else table
-    return [f"{prefix}.{name}" for name in known]
+    prefix = f"{table}.NAME" if refused.key == f"{table}.n.?" else table
+    return [f"{prefix}.{name}" for name in _known(refused)]
 
 
-def _known(wrong: dict[str, Any]) -> tuple[str, list[str]]:
-    """Where the settings are refused, and which keys are known there."""
+def _known(refused: settings.BadValue) -> list[str]:
+    """The keys that are known where a setting is refused."""
+    named = refused.why.partition("known are ")[2]
+    return named.split(", ") if named else []
+
+
+def _refusal(wrong: dict[str, Any]) -> settings.BadValue:
     try:
-        settings._check(wrong, _TABLES)  # noqa: SLF001
+        settings.check_table(wrong, "", settings._RULES_OF_PERSON)  # noqa: SLF001
     except settings.BadValue as bad:
-        named = bad.why.partition("known are ")[2]
-        return bad.key, named.split(", ") if named else []
-    raise AssertionError("a key that nobody knows was taken")
+        return bad
+    raise AssertionError("a wrong setting was taken")
 
 
 def formats() -> list[str]:

@@ -13,7 +13,7 @@ from holdfast.core.time import duration_s
 from holdfast.core.workflow.evidence import RUN
 from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git, tree
-from holdfast.workspace.location import is_inside
+from holdfast.workspace.location import OWN_PREFIXES, is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def touched_files(workspace: Workspace, state: Workflow) -> list[Fields]:
     for path, lines in sorted(added.items()):
         name = path.encode(errors="replace").decode()
         before = known.get(name)
-        if workspace.is_own(path) or (before and before.get("lines_added") == lines):
+        if path.startswith(OWN_PREFIXES) or (before and before.get("lines_added") == lines):
             continue
         # The phase is the one in which the file was first touched.
         phase = current_phase(state) if before is None else before.get("phase")

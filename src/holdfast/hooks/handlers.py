@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.adopt.agent_notes import detect
+from holdfast.adopt.unknown_workflows import detect
 from holdfast.core.briefing import quoted
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal

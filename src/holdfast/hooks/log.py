@@ -25,7 +25,7 @@ def append(workspace: Workspace, error: BaseException) -> None:
     path = os.path.join(workspace.home, NAME)
     disk = Disk()
     try:
-        workspace.check_home()
+        workspace.check_links(workspace.home)
         if os.path.exists(path) and os.path.getsize(path) > MAX_BYTES:
             disk.move(path, f"{path}.1")
         disk.extend(path, f"{_line(error)}\n".encode(errors="replace"), is_own=True)

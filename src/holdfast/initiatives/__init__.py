@@ -16,7 +16,7 @@ from holdfast.core.briefing import quoted
 from holdfast.core.initiatives import find_milestone, next_command
 from holdfast.core.selection import ACTIVE, listed
 from holdfast.errors import HoldfastError, Refused
-from holdfast.keeper.initiative_link import (
+from holdfast.keeper.logs import (
     FINAL,
     LOG,
     has_initiatives,

@@ -29,7 +29,7 @@ from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
 from holdfast.initiatives import BadFile
 from holdfast.initiatives.pages import README, MilestonePage, merge_pages, new_page
-from holdfast.keeper.initiative_link import (
+from holdfast.keeper.logs import (
     milestone_folders,
     names_in,
     natural_key,
@@ -83,9 +83,9 @@ class InitiativeFiles:
         self.initiative = initiative
         self.known = [milestone["id"] for milestone in initiative["milestones"]]
         """The ids of its milestones."""
-        self.folder = f"{configured.milestones()}/{initiative.get('folder') or key}"
+        self.folder = f"{configured.milestones}/{initiative.get('folder') or key}"
         """The folder with the milestone pages."""
-        place = configured.workflow_status()
+        place = configured.workflow_status
         if place is None:
             is_at_root = os.path.lexists(os.path.join(root, NAME))
             place = NAME if is_at_root else f"{self.folder}/{NAME}"

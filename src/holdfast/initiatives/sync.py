@@ -21,7 +21,7 @@ from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
 from holdfast.initiatives import BadFile, pages, sources
 from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, find_conflict
-from holdfast.keeper.initiative_link import LOG, has_initiatives
+from holdfast.keeper.logs import LOG, has_initiatives
 from holdfast.storage import shared_file
 
 TYPE_CHECKING = False

@@ -169,7 +169,7 @@ class Changes:
         """Hold the journal's lock, and record the folders that are made meanwhile."""
         journal = self._journal
         if not self._is_user:
-            self._workspace.check_home()
+            self._workspace.check_links(self._workspace.home)
         nearby = [journal.folder, *folders]
         missing = _missing_folders(nearby)
         fd = journal.lock()

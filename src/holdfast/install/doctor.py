@@ -12,7 +12,7 @@ import subprocess
 import sys
 from errno import EDQUOT, EINVAL, ENOSPC
 
-from holdfast.adopt import agent_notes
+from holdfast.adopt import unknown_workflows
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, HoldfastError, ways_to_write
@@ -245,7 +245,7 @@ def _clients() -> Fields:
 def _settings(root: str, installed: InstalledHooks) -> Fields:
     """Check that Holdfast's settings are valid, and that a client asks before what is enforced."""
     try:
-        enforced = settings.load(root).enforced()
+        enforced = settings.load(root).enforced
     except HoldfastError as error:
         return _check("settings", "bad", error.message, error.hint)
     idle = [name for name in enforced if not installed.events.intersection(ENFORCING_EVENTS[name])]
@@ -397,7 +397,7 @@ def _count(number: int, noun: str) -> str:
 
 def _notes(root: str) -> Iterator[Fields]:
     """List the workflows in an agent's notes that a compaction would adopt."""
-    documents = agent_notes.detect(root)
+    documents = unknown_workflows.detect(root)
     for document in documents:
         phase = document["phase"]
         workflow = f"{document['workflow']}, phase {phase['current']}/{phase['total']}"

@@ -80,7 +80,8 @@ def init(
         if not dry_run:
             config_change = _allow_ledger(user_run, config, disk, config_change)
             # A command in the sandbox cannot name the worktree: it cannot write git's folder.
-            workspace.take_name(disk, Ledger(workspace.home, disk, 0.0).has_worktree)
+            if workspace.is_unnamed:
+                workspace.take_name(disk, Ledger(workspace.home, disk, 0.0).has_worktree)
         if obstacle := config.obstacle(config.parse(config_change.after or b""), disk):
             notes.append(f"Codex's commands cannot write the ledger: {'; '.join(obstacle)}")
         changes.append(config_change)

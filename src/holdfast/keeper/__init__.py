@@ -83,7 +83,7 @@ class Keeper:
         the same repository's.
         """
         self.workspace = location.find(path)
-        self.workspace.check_home()
+        self.workspace.check_links(self.workspace.home)
         if session and (len(session) > MAX_SESSION or not session.isprintable()):
             raise Refused(
                 "invalid",
@@ -147,7 +147,7 @@ class Keeper:
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Bind a workflow to this session and worktree; reopen it if it had ended."""
-        from holdfast.keeper import cleanup
+        from holdfast.keeper import record_folders
 
         asked = fingerprint("resume", {"workflow": workflow})
         with self.session.transaction() as tx:
@@ -163,7 +163,7 @@ class Keeper:
             args: Fields = {"worktree": self.workspace.name, **self.session.binding(tx, state)}
             moves = state["worktree"] != self.workspace.name
             if state["recipe"]["format"] == "loop" and (moves or not is_active(state)):
-                from holdfast.keeper.loop_folder import bring_here
+                from holdfast.keeper.record_folders import bring_here
 
                 args["record"] = bring_here(tx, state)
             if moves:
@@ -175,7 +175,7 @@ class Keeper:
                 start.check_slot(tx, state["recipe"]["format"], state["id"])
             receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
             receipt.resumed = True
-            cleanup.clean_at_times(tx)
+            record_folders.clean_at_times(tx)
         return self._beside_tree(receipt)
 
     def complete(
@@ -281,7 +281,7 @@ class Keeper:
         self, task: int | str, commit: str | None = None, **target: Unpack[Target]
     ) -> Receipt:
         """Complete a task with its commit. A branch or HEAD is resolved to a commit."""
-        args: Fields = {"task": task, "commit": self.workspace.commit_named(commit)}
+        args: Fields = {"task": task, "commit": commit and self.workspace.commit_named(commit)}
         receipt = self.session.do("complete_task", args, **target)
         if commit and self.workspace.git and not location.is_commit(args["commit"]):
             receipt.notes.append(f"{commit[:40]!r} is not the id of a commit; it was kept as it is")
@@ -395,7 +395,7 @@ class Keeper:
         except Refused as refused:
             if refused.details.get("candidates") != []:
                 raise
-            from holdfast.keeper.initiative_link import suggest_initiative
+            from holdfast.keeper.logs import suggest_initiative
 
             raise suggest_initiative(self.session, refused) from None
 
@@ -429,19 +429,19 @@ class Keeper:
 
     def take_in_notes(self) -> list[str]:
         """Adopt the workflows that an agent's own notes describe; return those that changed."""
-        from holdfast.adopt import agent_notes
+        from holdfast.adopt import unknown_workflows
 
-        if not agent_notes.detect(self.workspace.root):
+        if not unknown_workflows.detect(self.workspace.root):
             return []
         with self.session.transaction() as tx:
             self.session.adopt_unknown(tx)
-            return agent_notes.take_in(tx)
+            return unknown_workflows.take_in(tx)
 
     def enforced(self) -> list[str]:
         """Return what the settings enforce: ``reading``, ``stop``."""
         from holdfast.workspace import settings
 
-        return settings.load(self.workspace.root).enforced()
+        return settings.load(self.workspace.root).enforced
 
     def awaits_briefing(self, workflow: str, session: str, lost_at: str = "") -> bool:
         """Return whether this session has no briefing since the last compaction.
@@ -603,7 +603,7 @@ class Keeper:
 
     def repair(self) -> Report:
         """Rebuild every view, and recover what a damaged ledger still has. Delete nothing."""
-        from holdfast.keeper.repair import repair
+        from holdfast.keeper.audit import repair
 
         return repair(self.session)
 
@@ -655,12 +655,12 @@ class Keeper:
 
     def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
         """Remove the records of expired and long-ended workflows; return a row for each."""
-        from holdfast.keeper import cleanup
+        from holdfast.keeper import record_folders
 
         if dry_run:
-            return cleanup.list_due(self.store), self.store.take_notes()
+            return record_folders.list_due(self.store), self.store.take_notes()
         with self.session.transaction() as tx:
-            return cleanup.clean(tx), self.store.take_notes()
+            return record_folders.clean(tx), self.store.take_notes()
 
     def overview(self) -> Overview:
         """Return everything active here, and which workflow a command would get."""
@@ -676,10 +676,10 @@ class Keeper:
 
     def watched(self, seen: Overview, *, workflow: str | None = None, limit: int = 20) -> Fields:
         """Return what ``watch`` shows beside an overview: ``layers`` and the newest ``events``."""
-        from holdfast.keeper import overview
+        from holdfast.keeper.degradation import describe_layers
 
         events = list(self.store.ledger.newest(workflow, limit))[::-1]
-        return {"layers": overview.describe_layers(self.session, seen), "events": events}
+        return {"layers": describe_layers(self.session, seen), "events": events}
 
     def peek(self, *, workflow: str | None = None) -> Workflow | Refusal:
         """Return the workflow that a command would get, or why there is none."""
@@ -705,9 +705,9 @@ class Keeper:
 
     def has_initiatives(self) -> bool:
         """Return whether this workspace has an initiative, without loading any."""
-        from holdfast.keeper import initiative_link
+        from holdfast.keeper import logs
 
-        return initiative_link.has_initiatives(self.session)
+        return logs.has_initiatives(self.session)
 
     def interviews(self) -> Interviews:
         """Return the log of interviews."""

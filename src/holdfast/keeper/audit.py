@@ -1,28 +1,35 @@
-"""Verify the ledger's chain of events, and compare every view with it. Nothing is changed here.
+"""Verify the ledger's chain of events and every view of it, and repair what is wrong.
 
-``repair.py`` rebuilds what is wrong.
+A repair recovers the events of a damaged ledger, rebuilds every view, and verifies again. Nothing
+is deleted: a damaged database is kept beside the new one, and the content of a record file is
+adopted or set aside, as in any other command.
 """
 
 from __future__ import annotations
 
 import os
+from functools import partial
+from itertools import pairwise
 
-from holdfast.adopt import findings, unknown_records
+from holdfast import formats
+from holdfast.adopt import findings, unknown_workflows
+from holdfast.core import json_text
 from holdfast.errors import Fault, HoldfastError
-from holdfast.formats import LOGS, aggregate_of, is_log, is_workflow, stream_of
-from holdfast.storage import skill_index
-from holdfast.storage.database import NAME
-from holdfast.storage.ledger import ACTIVE, BadEvent, check_event, checked_event
+from holdfast.formats import LOGS, aggregate_of, evolve, is_log, is_workflow, signature, stream_of
+from holdfast.formats.schema import Invalid
+from holdfast.storage import salvage, skill_index
+from holdfast.storage.database import BESIDE, NAME
+from holdfast.storage.ledger import ACTIVE, BadEvent, Ledger, check_event, checked_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Self
 
-    from holdfast.adopt.findings import Subject
     from holdfast.core.types import Event, Fields
+    from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
-    from holdfast.storage.ledger import Ledger, Stream
+    from holdfast.keeper.transaction import Transaction
 
 OWN_STREAM = "_ledger"
 """The ledger's own stream. The id of a workflow cannot begin with an underscore."""
@@ -31,20 +38,24 @@ REPAIRED = "ledger_repaired"
 RECENT_EVENTS = 50_000
 """The number of newest events that are checked unless the caller asks for everything."""
 MAX_NAMED = 20
+_FOLDER = "recovering"
 
 _MEANINGS = {
-    findings.STALE: ("behind", "it shows an earlier event; the next change brings it forward"),
-    findings.REFUSED: ("behind", "{forecast}"),
-    findings.GONE: ("behind", "it is missing; the next change rebuilds it"),
-    findings.EDITED: ("behind", "it was edited; the next change takes the edit in"),
-    findings.FOREIGN: ("behind", "it came from elsewhere; the next change adopts it"),
-    findings.REPLACED: ("behind", "another workflow took its place; the next change adopts that"),
-    findings.COMPLETED: ("behind", "its end was seen; the next change records it"),
-    findings.COPY: ("behind", "a completed copy is left over; the next change removes it"),
-    findings.BUSY: ("behind", "it is being written"),
-    findings.EXPIRED: ("ok", ""),
+    findings.STALE: "it shows an earlier event; the next change brings it forward",
+    findings.REFUSED: "{forecast}",
+    findings.GONE: "it is missing; the next change rebuilds it",
+    findings.EDITED: "it was edited; the next change takes the edit in",
+    findings.FOREIGN: "it came from elsewhere; the next change adopts it",
+    findings.REPLACED: "another workflow took its place; the next change adopts that",
+    findings.COMPLETED: "its end was seen; the next change records it",
+    findings.COPY: "a completed copy is left over; the next change removes it",
+    findings.BUSY: "it is being written",
 }
-"""The level and the message of each finding."""
+"""The message of each finding that means that a record is behind."""
+_AHEAD = (
+    "it shows an event that the ledger does not have: events are lost, or it is from a copy; the "
+    "next change goes on from it"
+)
 
 
 class Report:
@@ -152,7 +163,7 @@ class Chain:
         try:
             self._check(row)
             if stream == OWN_STREAM:
-                self._give_up(checked_event(row)["data"])
+                self._accept_losses(checked_event(row)["data"])
         except BadEvent as bad:
             self.bad[seq] = str(bad)
             self._next, self._prev = seq + 1, ""
@@ -161,21 +172,18 @@ class Chain:
             self.loose.append(seq)
         self._next, self._prev = seq + 1, own
         self.events += 1
-        if stream != OWN_STREAM:
-            self._count(stream, version, kind)
-        return True
-
-    def _count(self, stream: str, version: int, kind: str) -> None:
-        expected = self.versions.get(stream, 0 if self._is_whole else version - 1) + 1
-        if version != expected:
+        if stream == OWN_STREAM:
+            return True
+        if version != self.versions.get(stream, 0 if self._is_whole else version - 1) + 1:
             self.broken.add(stream)
         if kind == "record_adopted":
             # It has the whole state, so earlier events are not needed.
             self.broken.discard(stream)
             self.given_up.discard(stream)
         self.versions[stream] = version
+        return True
 
-    def _give_up(self, data: Fields) -> None:
+    def _accept_losses(self, data: Fields) -> None:
         """Stop reporting what an earlier repair accepted as lost."""
         for gap in data.get("lost", []):
             if isinstance(gap, list) and len(gap) == 2 and all(type(seq) is int for seq in gap):
@@ -206,59 +214,51 @@ def name_events(first: int, last: int) -> str:
     return f"event {first} is" if first == last else f"events {first} to {last} are"
 
 
-# The tables
+# The tables and the files
 
 
 def _check_streams(store: Store, chain: Chain, report: Report) -> None:
     """Compare the tables with the events. Skip streams with missing events, or given up."""
-    skipped = chain.broken | chain.given_up
+    ledger = store.ledger
     for stream in chain.versions:
-        if stream not in skipped and (is_workflow(stream) or is_log(stream)):
-            _check_stream(store, stream, report)
-    for row in store.ledger.rows("1"):
+        is_skipped = stream in chain.broken or stream in chain.given_up
+        if is_skipped or not (is_workflow(stream) or is_log(stream)):
+            continue
+        try:
+            state, row, senseless = _derive(ledger, stream)
+            held = ledger.stream(stream)
+        except Fault as fault:
+            report.say("error", stream, fault.message)
+            continue
+        for event in senseless:
+            report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
+        # The ledger parses two columns when it reads a row; the state has them, too.
+        names = row.keys() - {"floating", "session"}
+        is_same = held.state == state if held else state is None
+        if not is_same or (held and any(held.row[name] != row[name] for name in names)):
+            report.say("error", stream, "its state is not what its events give")
+    for row in ledger.rows("1"):
         if row["stream"] not in chain.versions:
             report.say("error", row["stream"], "it has a state and no events")
 
 
-def _check_stream(store: Store, stream: str, report: Report) -> None:
-    try:
-        state, odd = aggregate_of(stream).replay(lambda: store.ledger.events(stream))
-        held = store.ledger.stream(stream)
-    except Fault as fault:
-        report.say("error", stream, fault.message)
-        return
-    for event in drop_moot(store.ledger, odd):
-        report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
-    if state is None and held is None:
-        return
-    if held is None or held.state != state or not _is_right(held, store):
-        report.say("error", stream, "its state is not what its events give")
+def _derive(ledger: Ledger, stream: str) -> tuple[Any, Fields, list[Event]]:
+    """Return the state and the row that a stream's events give, and the senseless events.
 
-
-def drop_moot(ledger: Ledger, odd: list[Event]) -> list[Event]:
-    """Return the invalid events of a stream that no later event with a whole state makes moot."""
-    if not odd:
-        return []
-    seqs = {event["seq"] for event in odd}
-    whole = [
-        event["seq"]
-        for event in ledger.events(odd[0]["stream"])
-        if event["type"] == "record_adopted" and event["seq"] not in seqs
-    ]
-    return [event for event in odd if event["seq"] > max(whole, default=0)]
-
-
-def _is_right(held: Stream, store: Store) -> bool:
-    """Return True if the columns of a stream's row match its state and its last event."""
-    last = next(store.ledger.newest(held.row["stream"], 1), None)
-    if last is None or any(held.row[name] != last[name] for name in ("seq", "version", "hash")):
-        return False
-    columns = aggregate_of(held.row["stream"]).columns(held.state)
-    parsed = ("floating", "session")
-    return all(held.row[name] == value for name, value in columns.items() if name not in parsed)
-
-
-# The files
+    Events before one with a whole state are not among these.
+    """
+    aggregate = aggregate_of(stream)
+    state, odd = aggregate.replay(partial(ledger.events, stream))
+    if odd:
+        seqs = [event["seq"] for event in odd]
+        for event in ledger.events(stream):
+            if event["type"] == "record_adopted" and event["seq"] not in seqs:
+                odd = [other for other in odd if other["seq"] > event["seq"]]
+    if state is None:
+        return None, {}, odd
+    last = next(ledger.newest(stream, 1))
+    row = {name: last[name] for name in ("stream", "seq", "version", "hash")}
+    return state, {**row, "kind": aggregate.kind, **aggregate.columns(state)}, odd
 
 
 def _check_records(store: Store, report: Report) -> None:
@@ -269,39 +269,31 @@ def _check_records(store: Store, report: Report) -> None:
             held = store.ledger.stream(stream)
         except Fault:
             continue  # ``_check_streams`` reports the stream.
-        if held is not None:
-            _check_record(store, store.subject_of(held), report)
-        elif is_log(stream):
-            # A log without events may still have a record, if the ledger was lost.
-            _check_record(store, store.blank_subject(stream), report)
-
-
-def _check_record(store: Store, subject: Subject, report: Report) -> None:
-    if subject.path is None:
-        return
-    try:
-        finding = findings.examine(store, subject)
-    except HoldfastError as error:
-        report.say("error", subject.record, error.message)
-        return
-    if subject.raw is not None:
-        report.counts["records"] += 1
-    if finding is None:
-        return
-    level, message = _MEANINGS[finding.kind]
-    if finding.is_ahead:
-        message = (
-            "it shows an event that the ledger does not have: events are lost, or it is from "
-            "a copy; the next change goes on from it"
-        )
-        level = "error"
-    if level != "ok":
-        report.say(level, subject.record, message.format(forecast=finding.forecast))
+        if held is None and not is_log(stream):
+            continue
+        # A log without events may still have a record, if the ledger was lost.
+        subject = store.subject_of(held) if held else store.blank_subject(stream)
+        if subject.path is None:
+            continue
+        try:
+            finding = findings.examine(store, subject)
+        except HoldfastError as error:
+            report.say("error", subject.record, error.message)
+            continue
+        if subject.raw is not None:
+            report.counts["records"] += 1
+        if finding is None:
+            continue
+        if finding.is_ahead:
+            report.say("error", subject.record, _AHEAD)
+        elif finding.kind in _MEANINGS:
+            message = _MEANINGS[finding.kind].format(forecast=finding.forecast)
+            report.say("behind", subject.record, message)
 
 
 def _check_other_files(store: Store, report: Report) -> None:
     """Report unknown records, as after the ledger was lost, the index, and a second ledger."""
-    for state in unknown_records.peek_all(store):
+    for state in unknown_workflows.peek_all(store):
         message = f"the ledger does not know it: holdfast resume {state['id']} adopts it"
         report.say("behind", state["record"], message)
     index = store.indexes.of(store.workspace.name)
@@ -312,3 +304,226 @@ def _check_other_files(store: Store, report: Report) -> None:
     if folder != store.workspace.home and os.path.lexists(path):
         message = "it is not this repository's ledger, and what it has recorded is not used here"
         report.say("behind", os.path.relpath(path, store.workspace.root), message)
+
+
+# Repairing
+
+
+def repair(session: Session) -> Report:
+    """Repair the ledger and its views; report the repairs and the result of ``verify``."""
+    report = Report()
+    store = session.store
+    if store.ledger.exists():
+        states = _recover_ledger(store, report)
+        with session.transaction() as tx:
+            store.workspace.prepare(store.disk, store.note)
+            _repair_workspace(tx, states or store.ledger.stored_states(), report)
+            for note in store.take_notes():
+                report.say("repaired", "records", note)
+    checked = verify(store, everything=True)
+    report.lines += checked.lines
+    report.counts = checked.counts
+    return report
+
+
+def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[int, Any]]:
+    """Replace a damaged database by a new one with the events that can still be read.
+
+    Return the stored states of the damaged database by stream, each after its version.
+    """
+    database = store.ledger.database
+    database.acquire_lock()
+    try:
+        if not _is_damaged(store):
+            return {}
+        folder = os.path.join(store.workspace.home, _FOLDER)
+        damaged = salvage.Damaged(database.path, folder, store.disk)
+        try:
+            states = damaged.states()
+            fresh, kept, lost = _copy_events(store, damaged, folder)
+        finally:
+            damaged.close()
+        backup = salvage.put_in_place(fresh, database.path, store.disk, store.stamp())
+        store.disk.remove_folder(os.path.dirname(fresh))
+    finally:
+        database.release()
+    events = "1 event" if len(kept) == 1 else f"{len(kept)} events"
+    name = os.path.basename(backup)
+    report.say("repaired", NAME, f"was made anew with {events}; the damaged one is {name}")
+    for gap in lost[:MAX_NAMED]:
+        report.say("repaired", NAME, f"{name_events(*gap)} lost")
+    if len(lost) > MAX_NAMED:
+        report.say("repaired", NAME, f"more are lost, in {len(lost) - MAX_NAMED} other gaps")
+    return states
+
+
+def _is_damaged(store: Store) -> bool:
+    """Return True if the database must be replaced; raise ``Fault`` if it is a newer Holdfast's."""
+    try:
+        chain = read_chain(store, is_careful=True)
+        is_sound = store.ledger.identity() and not (chain.bad or chain.loose)
+        if not (is_sound and not store.ledger.damage() and store.ledger.has_whole_tables()):
+            return True
+        # Only SQLite should open the files of a sound ledger, so read its journal only if a view
+        # differs from the ledger.
+        levels = {line["level"] for line in verify(store).lines}
+        path, head = store.ledger.database.path, store.ledger.head()
+        return levels != {"ok"} and (
+            salvage.journal_goes_on(path, store.disk, head, is_shown="error" in levels)
+        )
+    except Fault as fault:
+        if fault.code == "newer_ledger":
+            raise
+        return True
+
+
+def _copy_events(
+    store: Store, damaged: salvage.Damaged, folder: str
+) -> tuple[str, list[int], list[tuple[int, int]]]:
+    """Write the sound events of a damaged ledger into a new one.
+
+    Return its path, the seqs of the events, and the first and last seq of each gap between them.
+    """
+    for end in ("", *BESIDE):
+        store.disk.remove(os.path.join(folder, NAME) + end)  # Left by a repair that was killed.
+    fresh = Ledger(folder, store.disk, 1.0)
+    fresh.acquire()
+    try:
+        fresh.begin(damaged.fact("identity"))
+        chain = Chain(is_careful=True)
+        kept = []
+        for row in damaged.events():
+            if chain.add(row):
+                fresh.keep_row(row)
+                kept.append(row[0])
+        lost = [*chain.gaps, *((seq, seq) for seq in chain.bad)]
+        if lost or chain.loose:
+            _note_repair(store, fresh, sorted(lost), chain.loose, [])
+        _rebuild_tables(fresh)
+        fresh.commit("repair")
+        fresh.database.close()
+    finally:
+        fresh.release()
+    store.disk.remove(os.path.join(folder, "lock"))
+    given_up = set(chain.gaps).difference(chain.lost())
+    ends = pairwise([0, *kept, max(damaged.last_seq(), *kept[-1:], 0) + 1])
+    gaps = [(before + 1, after - 1) for before, after in ends if after - before > 1]
+    return fresh.database.path, kept, [gap for gap in gaps if gap not in given_up]
+
+
+def _note_repair(
+    store: Store, ledger: Ledger, lost: list[tuple[int, int]], loose: list[int], streams: list[str]
+) -> None:
+    """Insert the event that accepts these losses."""
+    data: Fields = {"lost": lost, "loose": loose, "streams": streams}
+    version = next((event["version"] for event in ledger.newest(OWN_STREAM, 1)), 0)
+    ledger.insert(
+        [{"type": REPAIRED, "data": data}],
+        stream=OWN_STREAM, version=version, at=store.now(), by=store.by,
+        request=os.urandom(12).hex(),
+    )  # fmt: skip
+
+
+def _rebuild_tables(ledger: Ledger) -> set[str]:
+    """Rebuild all rows and states from the events; return the streams with senseless events."""
+    broken = set()
+    ledger.drop_views()
+    for stream in ledger.stream_names():
+        if is_workflow(stream) or is_log(stream):
+            state, row, senseless = _derive(ledger, stream)
+            if senseless:
+                broken.add(stream)
+            if state is not None:
+                ledger.put_stream(row, state)
+    return broken
+
+
+def _repair_workspace(tx: Transaction, states: dict[str, tuple[int, Any]], report: Report) -> None:
+    """Rebuild the tables, find a state for streams with missing events, and write the records."""
+    store = tx.store
+    chain = read_chain(store)
+    tx.begin()
+    senseless = _rebuild_tables(store.ledger)
+    given_up = []
+    for stream in sorted((chain.broken | senseless) - chain.given_up):
+        state, source = _find_state(store, stream, *states.get(stream, (0, None)))
+        if state is None:
+            given_up.append(stream)
+            report.say("repaired", stream, "too little is left of its history; given up")
+            continue
+        tx.replace_state(stream, state)
+        report.say("repaired", stream, f"goes on from {source}")
+    if given_up or chain.lost():
+        tx.begin()
+        _note_repair(store, store.ledger, chain.lost(), [], given_up)
+    tx.commit()  # Adopting needs the rows of the streams that were just replaced.
+    store.mark_unread()
+    unknown_workflows.adopt_all(tx)
+    for kind in LOGS:
+        tx.load(stream_of(kind))
+    _write_records(tx, report)
+    tx.commit()
+    own = store.indexes.of(store.workspace.name)
+    if own is not None and store.skill_rows(store.workspace.name):
+        own.rebuild()
+
+
+def _find_state(store: Store, stream: str, version: int, stored: Any) -> tuple[Any, str]:
+    """Return the best state of a stream with missing events, and its source.
+
+    It is that of an unedited record with the last event; else the stored one, as of ``version``,
+    if no event after it is missing; else what the remaining events give.
+    """
+    last = next(store.ledger.newest(stream, 1))
+    held = store.ledger.stream(stream)
+    subject = store.subject_of(held) if held else None
+    raw = None if subject is None or subject.path is None else store.files.read(subject.path)
+    if subject is not None and raw is not None:
+        try:
+            sealed = signature.parse_signed(raw)
+            is_own = sealed.intact and sealed.ledger == store.ledger.identity()
+            if is_own and sealed.seq >= last["seq"]:
+                origin = store.origin(subject.record, subject.worktree)
+                parsed = subject.aggregate.parse(sealed, None, subject.record, origin)
+                return parsed, subject.record
+        except (json_text.BadJson, Invalid):
+            pass
+    for event in store.ledger.events(stream):
+        if stored is not None and event["version"] > version:
+            version += 1
+            stored = evolve(stream, stored, event) if event["version"] == version else None
+    if stored is not None:
+        return stored, "its last state"
+    return (held.state, "what is left of its history") if held else (None, "")
+
+
+def _write_records(tx: Transaction, report: Report) -> None:
+    """Write the records of active workflows and logs anew, and missing ones of ended workflows."""
+    store = tx.store
+    for held in list(store.ledger.states(f"{ACTIVE} OR kind <> 'workflow'")):
+        stream = held.row["stream"]
+        tx.load(stream)
+        subject = tx.subject(stream)
+        if subject.path is None:
+            continue
+        # Do not read the file again: it may contain an edit that is not settled yet.
+        raw = tx.settled(stream)
+        identity = store.ledger.identity()
+        if raw != subject.aggregate.render(subject.state, identity, subject.seq, subject.hash):
+            report.say("repaired", subject.record, "was written anew")
+        tx.show(stream)
+    for held in list(store.ledger.states(f"kind = 'workflow' AND NOT {ACTIVE}")):
+        stream, state = held.row["stream"], held.state
+        record = formats.place(state)
+        path = None if record is None else store.path_of(state["worktree"], record)
+        if record is None or path is None:
+            continue
+        query = "kind = 'workflow' AND worktree = ? AND record = ? ORDER BY seq DESC LIMIT 1"
+        newest = store.ledger.rows(query, state["worktree"], state["record"])
+        raw = store.files.read(path)
+        # A later workflow may have used the path of the record.
+        if newest[0]["stream"] == stream and (raw is None or not raw.strip()):
+            tx.load(stream)
+            tx.expect(stream, raw)
+            tx.show(stream)
+            report.say("repaired", record, "was gone and is rebuilt")

@@ -1,8 +1,8 @@
 """Work with the layers that are left when another one is missing.
 
-``report_layers`` says what each layer has. ``recover`` finds workflows if the ledger was lost: a
-record is enough; without records, a Memory server still has the workflow's position, and the
-project's memory has a sentence about it.
+``report_layers`` and ``describe_layers`` say what each layer has. ``recover`` finds workflows if
+the ledger was lost: a record is enough; without records, a Memory server still has the position
+of a workflow, and the memory of the project has a sentence about it.
 
 While the workspace cannot be written, commands are queued on the user's Memory server. Each is
 stored there as an observation, beside the workflow's new position. Once the folder can be written
@@ -12,10 +12,11 @@ again, the next command replays the queue in order, each queued command once.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from holdfast import formats
 from holdfast.adopt import findings as adoption
-from holdfast.adopt import unknown_records
+from holdfast.adopt import unknown_workflows
 from holdfast.core import json_text
 from holdfast.core import workflow as core
 from holdfast.core.briefing import place_of
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.types import Command, Fields, Workflow
+    from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
@@ -57,43 +59,67 @@ _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 
 def report_layers(session: Session) -> Fields:
     """Return the tier, and for each layer its availability, its target and its position."""
-    layers = [_describe(session.store, name) for name in ("L1", "L2", "L3")]
+    looks = (_look_at_records, _look_at_memory, _look_at_graph)
+    layers = [look(session.store) for look in looks]
     record, memory, graph = (layer["available"] for layer in layers)
     return {**tier(record=record, memory=memory, graph=graph), "layers": layers}
 
 
-def _describe(store: Store, name: str) -> Fields:
-    """Describe a layer; ``why`` has the reason if the memory or the graph cannot be read."""
-    layer: Fields = {"layer": name, "available": False, "target": None, "position": None}
-    if name == "L1":
-        _look_at_records(store, layer)
-        return layer
-    try:
-        (_look_at_memory if name == "L2" else _look_at_graph)(store, layer)
-    except (HoldfastError, OSError) as error:
-        layer["why"] = str(error)
-    return layer
+def describe_layers(session: Session, seen: Overview) -> list[Fields]:
+    """Return a row for each layer: its target, and whether it is current with the ledger."""
+    settled = len(seen.states) - len(seen.unsettled)
+    target = f"{settled}/{len(seen.states)} records"
+    if seen.unopened:
+        target += f", {seen.unopened} more not looked at"
+    status = "behind" if seen.unsettled else "current"
+    rows: list[Fields] = [{"layer": "L1", "target": target, "status": status}]
+    graph = partial(_compare_graph, seq=seen.seq)
+    for layer, compare in (("L2", _compare_memory), ("L3", graph)):
+        try:
+            rows.append({"layer": layer, **compare(session.store)})
+        except (HoldfastError, OSError) as error:
+            rows.append({"layer": layer, "target": str(error), "status": "unavailable"})
+    return rows
 
 
-def _look_at_records(store: Store, layer: Fields) -> None:
+def _compare_memory(store: Store) -> Fields:
+    memory = Memory(store)
+    if memory.path is None:
+        return {"target": "MEMORY.md", "status": "off"}
+    name = os.path.basename(memory.path)
+    return {"target": name, "status": "current" if memory.lines() else "empty"}
+
+
+def _compare_graph(store: Store, seq: int) -> Fields:
+    kept_by = settings.load(store.workspace.root).graph()
+    if kept_by == "off":
+        return {"target": "graph", "status": "off"}
+    if kept_by == "embedded":
+        return {"target": "graph", "status": "current" if seq else "empty", "seq": seq}
+    delivered = mcp_delivery.delivered_seq(store)
+    status = "empty" if not delivered else "behind" if seq > delivered else "current"
+    return {"target": kept_by, "status": status, "seq": delivered}
+
+
+def _look_at_records(store: Store) -> Fields:
     """Describe the newest active workflow in this worktree's records. The ledger is not read.
 
     Raise ``Refused`` if a folder of records is outside the workspace.
     """
     root = store.workspace.root
-    records = unknown_records.records_here(root)
+    records = unknown_workflows.records_here(root)
     if len(records) > _MAX_OPENED:
         records = sorted(records, key=lambda record: _written_ns(os.path.join(root, record)))
     states = []
     for record in records[-_MAX_OPENED:]:
         try:
-            seen = unknown_records.read(store, record)
+            seen = unknown_workflows.read(store, record)
         except (json_text.BadJson, schema.Invalid, HoldfastError, OSError):
             continue
         if seen is not None and is_active(seen[1]):
             states.append({**seen[1], "record": record})
     if not states:
-        return
+        return {"layer": "L1", "available": False, "target": None, "position": None}
     newest: Any = max(reversed(states), key=lambda state: str(state["updated_at"]))
     number, total = place_of(newest)
     position = {
@@ -103,7 +129,7 @@ def _look_at_records(store: Store, layer: Fields) -> None:
         "context": newest["title"] or newest["subject"],
         "updated": newest["updated_at"],
     }
-    layer |= {"available": True, "target": newest["record"], "position": position}
+    return {"layer": "L1", "available": True, "target": newest["record"], "position": position}
 
 
 def _written_ns(path: str) -> int:
@@ -113,24 +139,32 @@ def _written_ns(path: str) -> int:
         return 0
 
 
-def _look_at_memory(store: Store, layer: Fields) -> None:
-    """Describe the active workflow in Holdfast's section of the project's memory."""
-    memory = Memory(store)
-    layer["target"] = memory.path
-    lines = memory.sentences()
+def _look_at_memory(store: Store) -> Fields:
+    """Describe the active workflow in the project's memory; ``why``, if it cannot be read."""
+    layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
+    try:
+        memory = Memory(store)
+        layer["target"] = memory.path
+        lines = memory.sentences()
+    except (HoldfastError, OSError) as error:
+        return {**layer, "why": str(error)}
     active = [line for line in lines if line.startswith("Active ")]
-    layer |= {"available": bool(lines), "position": active[0] if active else None}
+    return {**layer, "available": bool(lines), "position": active[0] if active else None}
 
 
-def _look_at_graph(store: Store, layer: Fields) -> None:
-    """Describe the newest active workflow in the graph."""
-    layer["target"] = settings.load(store.workspace.root).graph()
-    entities = _read_entities(store, layer["target"])
-    layer["available"] = bool(entities)
+def _look_at_graph(store: Store) -> Fields:
+    """Describe the newest active workflow in the graph; ``why`` as for the memory."""
+    layer: Fields = {"layer": "L3", "available": False, "target": None, "position": None}
+    try:
+        layer["target"] = settings.load(store.workspace.root).graph()
+        entities = _read_entities(store, layer["target"])
+    except (HoldfastError, OSError) as error:
+        return {**layer, "why": str(error)}
     newest = _find_newest(entities)
     if newest is not None:
         names = ("type", "phase", "phase_index", "context", "updated")
         layer["position"] = {name: newest.get(name) for name in names}
+    return {**layer, "available": bool(entities)}
 
 
 def _read_entities(store: Store, kept_by: str) -> list[Fields]:
@@ -160,9 +194,9 @@ def recover(tx: Transaction) -> None:
 
     Raise ``Refused`` with the sentence of the project's memory if only that is left.
     """
-    if unknown_records.adopt_all(tx) or _adopt_from_graph(tx):
+    if unknown_workflows.adopt_all(tx) or _adopt_from_graph(tx):
         return
-    sentence = _describe(tx.store, "L2")["position"]
+    sentence = _look_at_memory(tx.store)["position"]
     if sentence is not None:
         raise Refused(
             "not_found",
@@ -240,14 +274,16 @@ def queue_command(
 ) -> Receipt:
     """Decide a command on the state after the queue, and add it to the queue on the server.
 
-    Raise ``Refused`` if the core refuses it, or ``Fault`` if the server cannot be reached.
+    Raise ``Refused`` if the core refuses it, or ``Fault`` if the server cannot be reached, or if
+    the person's folder cannot be written either.
     """
     store = session.store
     state = session.look(workflow)
     command = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
+    name, mark = _queue_of(store)
 
     def work(graph: RemoteGraph) -> Workflow:
-        pending = _read_queue(session, graph)
+        pending = _read_queue(graph, name)
         others = [queued for queued in pending if queued["id"] != command["id"]]
         after = state
         for queued in others:
@@ -258,7 +294,6 @@ def queue_command(
                     continue  # It no longer fits; replaying the queue reports it.
         after = _apply(store, after, command)
         if len(others) == len(pending):
-            name = _queue_name(session)
             line = json_text.dumps({**command, "n": len(pending) + 1})
             graph.create_entities([{"name": name, "entityType": _QUEUE, "observations": []}])
             graph.add_observations([{"entityName": name, "contents": [line]}])
@@ -267,7 +302,12 @@ def queue_command(
         return after
 
     after: Workflow = mcp_delivery.call(store, server, work)
-    _write_marker(session, server)
+    try:
+        store.disk.make_folder(os.path.dirname(mark), 0o700)
+        store.disk.replace_view(mark, f"{server}\n".encode())
+    except OSError as error:
+        hint = f"when the folder can be written again: holdfast sync ({error.strerror})"
+        raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
     store.note(WARNING)
     store.note(f"kept on the server mcp:{server} until the folder can be written again")
     return session.answer(after, [])
@@ -292,14 +332,14 @@ def replay_queue(session: Session) -> None:
     If the server cannot be reached, add a note and keep the queue.
     """
     store = session.store
-    path = _marker_path(session)
-    server = (store.disk.read_own(path) or b"").decode(errors="replace").strip()
+    name, mark = _queue_of(store)
+    server = (store.disk.read_own(mark) or b"").decode(errors="replace").strip()
     if not server or not os.access(store.workspace.home, os.W_OK):
         return
     notes = []
     try:
         pending: list[Fields] = mcp_delivery.call(
-            store, server, lambda graph: _read_queue(session, graph)
+            store, server, lambda graph: _read_queue(graph, name)
         )
         for queued in pending:
             kind, workflow = queued["do"], queued["on"]
@@ -310,22 +350,20 @@ def replay_queue(session: Session) -> None:
                 notes.append(f"{kind} of {workflow} was refused: {refused.message}")
             except _NONSENSE:
                 notes.append(f"{kind} of {workflow} makes no sense and is left out")
-        mcp_delivery.call(
-            store, server, lambda graph: graph.delete_entities([_queue_name(session)])
-        )
+        mcp_delivery.call(store, server, lambda graph: graph.delete_entities([name]))
     except HoldfastError as error:
         store.note(f"what was kept on mcp:{server} is still there: {error.message}")
         return
-    store.disk.remove(path)
-    store.disk.remove_folder(os.path.dirname(path))
+    store.disk.remove(mark)
+    store.disk.remove_folder(os.path.dirname(mark))
     for note in (*notes, f"brought home from mcp:{server}: {len(pending)} commands"):
         store.note(note)
 
 
-def _read_queue(session: Session, graph: RemoteGraph) -> list[Fields]:
+def _read_queue(graph: RemoteGraph, name: str) -> list[Fields]:
     """Return the valid commands in the queue, in order."""
     commands = []
-    for entity in graph.open_nodes([_queue_name(session)])["entities"]:
+    for entity in graph.open_nodes([name])["entities"]:
         for line in entity["observations"]:
             try:
                 queued = json_text.loads(line.encode())
@@ -340,28 +378,10 @@ def _read_queue(session: Session, graph: RemoteGraph) -> list[Fields]:
     return sorted(commands, key=lambda command: int(command["n"]))
 
 
-def _queue_name(session: Session) -> str:
-    return f"holdfast-pending:{_workspace_key(session)}"
+def _queue_of(store: Store) -> tuple[str, str]:
+    """Return the name of a workspace's queue on the server, and the path of its mark.
 
-
-def _workspace_key(session: Session) -> str:
-    return digest(os.path.realpath(session.store.workspace.home).encode())[:12]
-
-
-def _write_marker(session: Session, server: str) -> None:
-    """Record that a queue exists, in the person's folder, as the workspace cannot be written.
-
-    Raise ``Fault`` if that folder cannot be written either.
+    The mark says that a queue exists. It is in the person's folder, which can be written.
     """
-    disk = session.store.disk
-    path = _marker_path(session)
-    try:
-        disk.make_folder(os.path.dirname(path), 0o700)
-        disk.replace_view(path, f"{server}\n".encode())
-    except OSError as error:
-        hint = f"when the folder can be written again: holdfast sync ({error.strerror})"
-        raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
-
-
-def _marker_path(session: Session) -> str:
-    return os.path.join(person_folder(), PENDING, _workspace_key(session))
+    key = digest(os.path.realpath(store.workspace.home).encode())[:12]
+    return f"holdfast-pending:{key}", os.path.join(person_folder(), PENDING, key)

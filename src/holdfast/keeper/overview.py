@@ -1,10 +1,10 @@
-"""Collect a workspace's workflows and layers for listings. Nothing here takes a lock or writes."""
+"""Collect a workspace's workflows for listings. Nothing here takes a lock or writes."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast.adopt import unknown_records
+from holdfast.adopt import unknown_workflows
 from holdfast.core import selection
 from holdfast.core.refusal import Refusal, shell_word
 from holdfast.core.workflow.state import is_active
@@ -31,8 +31,8 @@ _SETTLED_NS = 2_000_000_000
 class Overview:
     """The state of a workspace as of one event."""
 
-    def __init__(self, seq: int) -> None:
-        self.seq = seq
+    def __init__(self) -> None:
+        self.seq = 0
         """The seq of the ledger's last event; 0 if the ledger is empty."""
         self.rows: list[Fields] = []
         """Rows of the opened active workflows, newest activity first, and of the session's own."""
@@ -62,25 +62,22 @@ class Overview:
 
 def list_active(store: Store, most: int | None) -> list[Fields]:
     """Return a row for each active workflow, as the next change will load it."""
-    with store.ledger.database.reading():
-        return _list_active(store, most)
-
-
-def _list_active(store: Store, most: int | None) -> list[Fields]:
     rows = []
     limit = "" if most is None else f" LIMIT {most}"
-    for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
-        seen = None if _is_untouched(store, row) else store.peek(row["stream"])
-        if seen is None:
-            rows.append(row)
-        elif is_active(seen.state):
-            rows.append(row_of(seen.state, row))
-    known = {row["id"] for row in rows}
-    for state in unknown_records.peek_all(store):
-        if state["id"] not in known and is_active(state):
-            store.foretell(unknown_records.announcement(state))
-            rows.append(row_of(state, {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}))
-    more = 0 if most is None else store.ledger.count(ACTIVE) - most
+    with store.ledger.database.reading():
+        for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
+            seen = None if _is_untouched(store, row) else store.peek(row["stream"])
+            if seen is None:
+                rows.append(row)
+            elif is_active(seen.state):
+                rows.append(row_of(seen.state, row))
+        known = {row["id"] for row in rows}
+        for state in unknown_workflows.peek_all(store):
+            if state["id"] not in known and is_active(state):
+                store.foretell(unknown_workflows.announcement(state))
+                row = {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}
+                rows.append(row_of(state, row))
+        more = 0 if most is None else store.ledger.count(ACTIVE) - most
     if more > 0:
         store.note(f"{more} more are active: holdfast status --all lists them")
     return sorted(rows, key=lambda row: str(row["updated_at"]), reverse=True)
@@ -108,10 +105,7 @@ def row_of(state: Workflow, row: Fields) -> Fields:
 
 
 def _is_untouched(store: Store, row: Fields) -> bool:
-    """Return True if a workflow has time left and its record is proved to be as last written.
-
-    The proof is the file's identity, size and times.
-    """
+    """Return True if a workflow has time left, and its file's identity and times are as written."""
     if selection.has_run_out(row, store.now_ms()):
         return False
     known = store.ledger.record(row["worktree"], row["record"])
@@ -131,7 +125,7 @@ def _is_untouched(store: Store, row: Fields) -> bool:
 
 def look_around(session: Session) -> Overview:
     """Return the state of the workspace, or the part of it that a damaged ledger still has."""
-    seen = Overview(0)
+    seen = Overview()
     try:
         _fill(session, seen)
     except Fault as fault:
@@ -167,11 +161,17 @@ def _fill(session: Session, seen: Overview) -> None:
         seen.mine = picked["id"]
         if seen.mine not in seen.states and picked["status"] in selection.ACTIVE:
             seen.rows.append(picked)
-    seen.initiative = _current_initiative(session)
-    if seen.initiative is not None:
-        seen.goal = _next_commands(seen, seen.initiative)
+    if store.ledger.stream(stream_of("initiatives")) is not None:
+        from holdfast.core.initiatives import current_of
+        from holdfast.keeper.logs import FINAL, initiative_view
+
+        initiatives = session.log_state("initiatives")
+        current = current_of(initiatives)
+        if current is not None and current["status"] not in FINAL:
+            seen.initiative = initiative_view(str(initiatives["current"]), current)
+            seen.goal = _next_commands(seen, seen.initiative)
     if not seen.rows:
-        seen.strangers = unknown_records.peek_all(store)
+        seen.strangers = unknown_workflows.peek_all(store)
 
 
 def _find_unwritable(session: Session) -> str:
@@ -179,31 +179,21 @@ def _find_unwritable(session: Session) -> str:
 
     With a Memory server, which can queue commands, the ledger's folder does not count.
     """
-    for folder in (os.path.join(session.workspace.root, ".claude"), session.workspace.home):
-        existing = folder
-        while not os.path.lexists(existing):
-            existing = os.path.dirname(existing)
-        if os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK):
-            continue
-        if folder == session.workspace.home:
-            from holdfast.keeper.degradation import queue_server
+    records, home = os.path.join(session.workspace.root, ".claude"), session.workspace.home
+    if not _is_writable(records):
+        return records
+    if _is_writable(home):
+        return ""
+    from holdfast.keeper.degradation import queue_server
 
-            return "" if queue_server(session) is not None else folder
-        return folder
-    return ""
+    return home if queue_server(session) is None else ""
 
 
-def _current_initiative(session: Session) -> Fields | None:
-    if session.store.ledger.stream(stream_of("initiatives")) is None:
-        return None
-    from holdfast.core.initiatives import current_of
-    from holdfast.keeper.initiative_link import initiative_view
-
-    state = session.log_state("initiatives")
-    current = current_of(state)
-    if current is None or current["status"] in ("completed", "archived"):
-        return None
-    return initiative_view(str(state["current"]), current)
+def _is_writable(folder: str) -> bool:
+    """Return True if the folder, or the one that it would be made in, can be written."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _next_commands(seen: Overview, goal: Fields) -> list[str]:
@@ -226,46 +216,3 @@ def _next_commands(seen: Overview, goal: Fields) -> list[str]:
     if any(map(serves, completed)):
         return [goal["next"]]
     return [f"holdfast start RECIPE SUBJECT --milestone {shell_word(current)}", goal["next"]]
-
-
-def describe_layers(session: Session, seen: Overview) -> list[Fields]:
-    """Return a row for each layer: its target, and whether it is current with the ledger."""
-    settled = len(seen.states) - len(seen.unsettled)
-    target = f"{settled}/{len(seen.states)} records"
-    if seen.unopened:
-        target += f", {seen.unopened} more not looked at"
-    rows: list[Fields] = [
-        {"layer": "L1", "target": target, "status": "behind" if seen.unsettled else "current"}
-    ]
-    for name, look in (("L2", _describe_memory), ("L3", _describe_graph)):
-        try:
-            rows.append({"layer": name, **look(session, seen)})
-        except (HoldfastError, OSError) as error:
-            rows.append({"layer": name, "target": str(error), "status": "unavailable"})
-    return rows
-
-
-def _describe_memory(session: Session, _seen: Overview) -> Fields:
-    from holdfast.layers.memory import Memory
-
-    memory = Memory(session.store)
-    if memory.path is None:
-        return {"target": "MEMORY.md", "status": "off"}
-    name = os.path.basename(memory.path)
-    return {"target": name, "status": "current" if memory.lines() else "empty"}
-
-
-def _describe_graph(session: Session, seen: Overview) -> Fields:
-    from holdfast.workspace import settings
-
-    kept_by = settings.load(session.workspace.root).graph()
-    if kept_by == "off":
-        return {"target": "graph", "status": "off"}
-    if kept_by == "embedded":
-        status = "current" if seen.seq else "empty"
-        return {"target": "graph", "status": status, "seq": seen.seq}
-    from holdfast.layers.graph import mcp_delivery
-
-    seq = mcp_delivery.delivered_seq(session.store)
-    status = "empty" if not seq else "behind" if seen.seq > seq else "current"
-    return {"target": kept_by, "status": status, "seq": seq}

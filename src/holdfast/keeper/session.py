@@ -228,9 +228,9 @@ class Session:
 
     def adopt_unknown(self, tx: Transaction) -> bool:
         """Adopt records that the ledger does not know; say whether there were any."""
-        from holdfast.adopt import unknown_records
+        from holdfast.adopt import unknown_workflows
 
-        return unknown_records.adopt_all(tx)
+        return unknown_workflows.adopt_all(tx)
 
     def look(self, workflow: str | None = None) -> Workflow:
         """Return the state of the workflow that is meant; raise ``Refused``. Change nothing."""
@@ -263,14 +263,14 @@ class Session:
 
     def _peek_unknown(self, workflow: str | None) -> Workflow | None:
         """Return the state of a record that the ledger does not know, if it is the one meant."""
-        from holdfast.adopt import unknown_records
+        from holdfast.adopt import unknown_workflows
 
-        states = unknown_records.peek_all(self.store)
+        states = unknown_workflows.peek_all(self.store)
         if workflow is not None:
             states = [state for state in states if state["id"] == workflow]
         if len(states) != 1:
             return None
-        self.store.foretell(unknown_records.announcement(states[0]))
+        self.store.foretell(unknown_workflows.announcement(states[0]))
         return states[0]
 
     def not_found(self, workflow: str) -> Refused:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
-from holdfast.adopt import unknown_records
+from holdfast.adopt import unknown_workflows
 from holdfast.core.json_text import md5_of
 from holdfast.core.record_formats import FORMATS, slug
 from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
-from holdfast.keeper import cleanup
+from holdfast.keeper import record_folders
+from holdfast.keeper.logs import initiative_for_workflow
 from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace import recipes, settings
-from holdfast.workspace.location import is_inside
+from holdfast.workspace.location import is_inside, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,12 +89,10 @@ def prepare(
         "context": own_context,
     }
     if initiative is not None or milestone is not None:
-        from holdfast.keeper.initiative_link import initiative_for_workflow
-
         args["initiative"] = initiative_for_workflow(session, initiative, milestone)
     optional = {
         "base": store.workspace.commit(),
-        "ttl": settings.load(root).ttl(recipe["name"]) if ttl is None else ttl,
+        "ttl": settings.load(root).ttl.get(recipe["name"]) if ttl is None else ttl,
     }
     args |= {name: value for name, value in optional.items() if value is not None}
     initial = {
@@ -175,18 +174,10 @@ def _list_features(root: str, recipe: Recipe, subject: str) -> list[str]:
 
 def title_of(root: str, subject: str) -> str:
     """Return a feature's title: the first heading of its file, or the subject if it has none."""
-    full = os.path.join(root, subject)
-    if not subject.endswith(".md") or "\0" in subject or not os.path.isfile(full):
-        return subject
-    if not is_inside(full, root):
-        return subject
-    try:
-        with open(full, "rb") as page:
-            lines = page.read(_MAX_PAGE_BYTES).decode(errors="replace").splitlines()
-    except OSError:
-        return subject
-    headings = (line.lstrip("#").strip() for line in lines if line.startswith("# "))
-    return next((heading for heading in headings if heading.isprintable()), subject)[:_MAX_TITLE]
+    text = read_text(root, subject, _MAX_PAGE_BYTES) if subject.endswith(".md") else ""
+    headings = [line.lstrip("#").strip() for line in text.splitlines() if line.startswith("# ")]
+    titles = [heading for heading in headings if heading.isprintable()]
+    return [*titles, subject][0][:_MAX_TITLE] if text else subject
 
 
 def _stem(recipe: Recipe, subject: str) -> str:
@@ -204,8 +195,9 @@ def carry_out(
 ) -> Receipt:
     """Open the workflow, or resume the active one with its recipe and subject.
 
-    If another active workflow has the worktree's only path for such a record, abandon it if
-    ``replace`` is true, else raise ``Refused`` (occupied).
+    Raise ``Refused`` (elsewhere) if another worktree has that one. If another active workflow has
+    the worktree's only path for such a record, abandon it if ``replace`` is true, else raise
+    ``Refused`` (occupied).
     """
     store = session.store
     existing = _find_active(tx, plan)
@@ -213,7 +205,13 @@ def carry_out(
         names = [name for name, items in plan.initial.items() if items]
         if names:
             store.note(f"{plan.id} is active already: {', '.join(names)} given now are left out")
-        _check_worktree(store, existing)
+        if existing["worktree"] != store.workspace.name:
+            root = store.workspace.root_of(existing["worktree"])
+            raise Refused(
+                "elsewhere",
+                f"{existing['id']} is active in another worktree ({root or existing['worktree']})",
+                f"go on there, or bring it here: holdfast resume {existing['id']}",
+            )
         args = session.binding(tx, existing)
         receipt = session.committed(
             tx, existing["id"], tx.do(existing["id"], "resume_workflow", args, id)
@@ -235,7 +233,7 @@ def carry_out(
     plan.args["session"] = session.bound(tx)
     events = tx.append(plan.id, tx.decide(plan.id, "start_workflow", plan.args), id=id)
     receipt = session.committed(tx, plan.id, events)
-    cleanup.clean_at_times(tx)
+    record_folders.clean_at_times(tx)
     return receipt
 
 
@@ -247,11 +245,17 @@ def _find_active(tx: Transaction, plan: StartPlan) -> Workflow | None:
         return state["subject"] == spelling and state["recipe"]["name"] == recipe["name"]
 
     state: Workflow | None
-    for spelling in _other_spellings(tx.store.workspace.root, subject):
-        state = tx.load(_stem(recipe, spelling))
-        if state is not None and is_active(state) and is_same(state, spelling):
-            plan.id = state["id"]
-            return state
+    root = tx.store.workspace.root
+    if "\0" not in subject and os.path.exists(os.path.join(root, subject)):
+        # Each spelling of an existing path gives a workflow another id.
+        plain = os.path.normpath(subject)
+        for spelling in (plain, f"{plain}/", f"./{plain}", f"./{plain}/"):
+            if spelling == subject:
+                continue
+            state = tx.load(_stem(recipe, spelling))
+            if state is not None and is_active(state) and is_same(state, spelling):
+                plan.id = state["id"]
+                return state
     for number in range(1, _MAX_SAME_NAME):
         plan.id = plan.stem if number == 1 else f"{plan.stem}-{number}"
         state = _load_or_adopt(tx, recipe, plan.id)
@@ -260,14 +264,6 @@ def _find_active(tx: Transaction, plan: StartPlan) -> Workflow | None:
         if state is None or is_same(state, subject):
             break
     return None
-
-
-def _other_spellings(root: str, subject: str) -> list[str]:
-    """Return other spellings of an existing path. Each of them gives a workflow another id."""
-    if "\0" in subject or not os.path.exists(os.path.join(root, subject)):
-        return []
-    plain = os.path.normpath(subject)
-    return [name for name in (plain, f"{plain}/", f"./{plain}", f"./{plain}/") if name != subject]
 
 
 def _load_or_adopt(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflow | None:
@@ -281,7 +277,7 @@ def _load_or_adopt(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflo
         return state
     here = tx.store.workspace
     record = formats.active_path(recipe["format"], workflow_id, tx.store.now())
-    state = unknown_records.adopt_file(tx, record)
+    state = unknown_workflows.adopt_file(tx, record)
     if state is not None or not spec.completed:
         return state
     if not os.path.lexists(os.path.join(here.root, record)):
@@ -291,17 +287,6 @@ def _load_or_adopt(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflo
         if state is not None and is_active(state):
             return state
     return None
-
-
-def _check_worktree(store: Store, state: Workflow) -> None:
-    """Raise ``Refused`` (elsewhere) if another worktree has the workflow."""
-    if state["worktree"] != store.workspace.name:
-        root = store.workspace.root_of(state["worktree"])
-        raise Refused(
-            "elsewhere",
-            f"{state['id']} is active in another worktree ({root or state['worktree']})",
-            f"go on there, or bring it here: holdfast resume {state['id']}",
-        )
 
 
 def check_slot(tx: Transaction, format_name: str, workflow_id: str) -> None:

@@ -78,7 +78,8 @@ class Transaction:
             if not ledger.head_seq:
                 store.workspace.prepare(store.disk, store.note)
                 store.workspace.list_ledger(store.disk)
-            store.workspace.take_name(store.disk, ledger.has_worktree)
+            if store.workspace.is_unnamed:
+                store.workspace.take_name(store.disk, ledger.has_worktree)
             if not ledger.is_settled():
                 self._settle_last()
         except BaseException as error:

@@ -11,6 +11,7 @@ is taken over by the first command, if the ledger in git's folder is still empty
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import nullcontext
 
@@ -47,6 +48,7 @@ _SURFACE = "import"
 """The surface of events that an import adds by itself."""
 _SEQ, _ID, _STREAM, _BY, _PART = 0, 1, 3, 8, 9
 """Columns of an event's row."""
+_SEGMENT = re.compile(r"ledger-(0*[1-9][0-9]*)-[0-9]+\.ndjson")
 _LOCK_WAIT_S = 10.0
 
 
@@ -63,13 +65,12 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
         yield line_of(event)
         events += 1
     where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
-    for row in store.ledger.rows(f"{where} ORDER BY created_at, stream", *values):
-        held = store.ledger.stream(row["stream"])
-        record = None if held is None else formats.place(held.state)
-        if held is not None and record is not None:
-            aggregate = formats.aggregate_of(row["stream"])
-            raw = aggregate.render(held.state, identity, row["seq"], row["hash"])
-            line = {"record": record, "workflow": row["stream"], "document": json_text.loads(raw)}
+    for held in store.ledger.states(f"{where} ORDER BY created_at, stream", *values):
+        stream, record = held.row["stream"], formats.place(held.state)
+        if record is not None:
+            aggregate = formats.aggregate_of(stream)
+            raw = aggregate.render(held.state, identity, held.row["seq"], held.row["hash"])
+            line = {"record": record, "workflow": stream, "document": json_text.loads(raw)}
             yield json_text.dumps(line)
     yield json_text.dumps({_END: {"events": events}})
 
@@ -215,6 +216,7 @@ def _take_in(
 
     ``before`` has the states of streams that the ledger had already. ``name`` is the imported file:
     raise ``Refused`` if one of its events makes no sense. Without a name, skip such events.
+    An active workflow moves to this worktree if its own does not exist here.
     """
     for event in tx.take_in(rows):
         if name is not None:
@@ -224,25 +226,18 @@ def _take_in(
                 "nothing was taken in",
                 "ask for a new export of it",
             )
-    for stream in _by_stream(rows):
-        if is_workflow(stream) and tx.is_loaded(stream):
-            _make_claims(tx, stream, before.get(stream))
-
-
-def _make_claims(tx: Transaction, stream: str, before: Workflow | None) -> None:
-    """Turn evidence that this ledger did not record into claims.
-
-    Move an active workflow to this worktree if its own does not exist here.
-    """
-    state: Workflow = tx.load(stream)
     workspace = tx.store.workspace
-    claimed = with_claims(before, state)
-    if is_active(state) and workspace.root_of(state["worktree"]) is None:
-        claimed = {**claimed, "worktree": workspace.name}
-    changes = diff.diff(state, claimed)  # type: ignore[arg-type]
-    if changes:
-        args = {"base": tx.subject(stream).seq, "changes": changes}
-        tx.append(stream, tx.decide(stream, "adopt_edit", args), surface=_SURFACE)
+    for stream in _by_stream(rows):
+        if not (is_workflow(stream) and tx.is_loaded(stream)):
+            continue
+        state: Workflow = tx.load(stream)
+        claimed = with_claims(before.get(stream), state)
+        if is_active(state) and workspace.root_of(state["worktree"]) is None:
+            claimed = {**claimed, "worktree": workspace.name}
+        changes = diff.diff(state, claimed)  # type: ignore[arg-type]
+        if changes:
+            args = {"base": tx.subject(stream).seq, "changes": changes}
+            tx.append(stream, tx.decide(stream, "adopt_edit", args), surface=_SURFACE)
 
 
 # Earlier ledgers
@@ -283,9 +278,9 @@ def _move_into_git(store: Store) -> bool:
 def _take_in_0_1(session: Session) -> None:
     """Import a version 0.1 ledger, unless it came with the repository. Its files are kept."""
     store = session.store
-    folder = next((folder for folder in store.workspace.old_homes if _files_0_1(folder)), None)
-    rows, damaged = ([], 0) if folder is None else read_0_1(folder, store.disk)
-    if folder is None or not rows:
+    found = ((folder, *read_0_1(folder, store.disk)) for folder in store.workspace.old_homes)
+    folder, rows, damaged = next((one for one in found if one[1]), ("", [], 0))
+    if not rows:
         return
     name = os.path.relpath(folder, store.workspace.root)
     if store.workspace.git and git.ask(store.workspace.root, "ls-files", "--", folder):
@@ -335,19 +330,11 @@ def read_0_1(folder: str, disk: Disk) -> tuple[list[Row], int]:
 
 
 def _files_0_1(folder: str) -> list[str]:
-    """Return the files of a version 0.1 ledger, in the order of their events; none if it has none.
-
-    Closed segments, which are named by their first and last seq, come before the open one.
-    """
+    """Return the files of a version 0.1 ledger: closed segments by seq, then the open one."""
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    closed = []
-    for name in names:
-        parts = name.removesuffix(".ndjson").split("-")
-        is_closed = name.endswith(".ndjson") and len(parts) == 3 and parts[0] == "ledger"
-        if is_closed and parts[1].isdigit() and parts[2].isdigit() and int(parts[1]):
-            closed.append((int(parts[1]), name))
+    closed = [(int(match[1]), match[0]) for match in map(_SEGMENT.fullmatch, names) if match]
     ordered = [name for _, name in sorted(closed)] + [OLD_LEDGER] * (OLD_LEDGER in names)
     return [os.path.join(folder, name) for name in ordered]

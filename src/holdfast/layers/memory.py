@@ -130,7 +130,7 @@ class Memory:
     def _write(self, path: str) -> bool:
         disk = self._source.disk
         last = self._remembered(path)
-        room = settings.load(self._source.workspace.root).memory_lines() - _MARK_LINES
+        room = settings.load(self._source.workspace.root).memory_lines - _MARK_LINES
         next_: Fields = {}
         has_changed = False
 
@@ -362,7 +362,7 @@ def _is_ours(line: str, ours: set[str]) -> bool:
 
 def find_path(workspace: Workspace) -> str | None:
     """Return the absolute path, ``None`` if memory is switched off."""
-    path = os.environ.get("HOLDFAST_MEMORY") or settings.load(workspace.root).memory()
+    path = os.environ.get("HOLDFAST_MEMORY") or settings.load(workspace.root).memory
     if path == _OFF:
         return None
     if path:

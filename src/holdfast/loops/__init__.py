@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
-from holdfast.adopt import unknown_records
+from holdfast.adopt import unknown_workflows
 from holdfast.core import selection
 from holdfast.core.next_step import next_turn
 from holdfast.core.refusal import Refusal
@@ -21,7 +21,7 @@ from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, iterations_allowed
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import aggregate_of
 from holdfast.keeper import overview, plain, start
-from holdfast.keeper.loop_folder import HOME, PROGRESS, RECORD
+from holdfast.keeper.record_folders import HOME, PROGRESS, RECORD
 from holdfast.keeper.session import Receipt
 from holdfast.loops import archive, page_files, pages, progress_log
 from holdfast.storage.ledger import ACTIVE
@@ -402,7 +402,7 @@ class Loops:
         """Return rows of active loops whose records the ledger does not know."""
         return [
             overview.row_of(state, {"stream": state["id"]})
-            for state in unknown_records.peek_all(self._store)
+            for state in unknown_workflows.peek_all(self._store)
             if state["recipe"]["format"] == "loop" and is_active(state)
         ]
 

@@ -17,7 +17,7 @@ import re
 from holdfast import formats
 from holdfast.errors import Fault, Refused
 from holdfast.formats import signature
-from holdfast.keeper import loop_folder
+from holdfast.keeper import record_folders
 from holdfast.loops import page_files, pages
 
 TYPE_CHECKING = False
@@ -64,8 +64,8 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
         pages_folder.write(state)
     # Adds the archive to git's exclude file, which an older workspace lacks.
     store.workspace.prepare(store.disk, store.note)
-    folder = loop_folder.free_archive_folder(_root(store, state), state["id"], store.now())
-    events = tx.do(stream, "archive_loop", {"record": f"{folder}/{loop_folder.RECORD}"}, id)
+    folder = record_folders.free_archive_folder(_root(store, state), state["id"], store.now())
+    events = tx.do(stream, "archive_loop", {"record": f"{folder}/{record_folders.RECORD}"}, id)
     tx.commit(is_asked=True)
     state = tx.load(stream)
     try:
@@ -81,26 +81,26 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
 def finish_move(tx: Transaction, state: Workflow) -> bool:
     """Move what is still in an archived loop's old folder; return whether something was."""
     store = tx.store
-    new = loop_folder.folder_of(store.workspace, state)
+    new = record_folders.folder_of(store.workspace, state)
     if new is None or not formats.is_archived(state["record"]):
         return False
     root = _root(store, state)
-    old = os.path.dirname(store.workspace.inside(root, loop_folder.active_record(state)))
-    if os.path.lexists(os.path.join(new, loop_folder.PROGRESS)):
+    old = os.path.dirname(store.workspace.inside(root, record_folders.active_record(state)))
+    if os.path.lexists(os.path.join(new, record_folders.PROGRESS)):
         store.disk.remove_folder(old)
         return False
     if not os.path.isdir(old):
         return False
     # The writer may have been killed before it wrote the new record or removed the old one.
-    store.files.remove(os.path.join(old, loop_folder.RECORD))
-    raw = store.files.read(os.path.join(new, loop_folder.RECORD))
+    store.files.remove(os.path.join(old, record_folders.RECORD))
+    raw = store.files.read(os.path.join(new, record_folders.RECORD))
     written = store.ledger.record(state["worktree"], state["record"])
     if raw is None or written is None or not signature.is_record(raw, written["digest"]):
         tx.expect(state["id"], raw)
         tx.show(state["id"])
         tx.commit()
     page_files.LoopFolder(store, state, old).append_progress()
-    loop_folder.move_files(store, root, old, new, last=loop_folder.PROGRESS)
+    record_folders.move_files(store, root, old, new, last=record_folders.PROGRESS)
     return True
 
 
@@ -110,12 +110,12 @@ def archive_old_pages(store: Store, slug: str) -> None:
     The brief, which identifies them, moves last, so that a killed move is repeated.
     """
     workspace = store.workspace
-    archived = loop_folder.free_archive_folder(workspace.root, slug, store.now())
+    archived = record_folders.free_archive_folder(workspace.root, slug, store.now())
     source, target = (
-        os.path.dirname(workspace.inside(workspace.root, f"{folder}/{loop_folder.RECORD}"))
-        for folder in (f"{loop_folder.HOME}/{slug}", archived)
+        os.path.dirname(workspace.inside(workspace.root, f"{folder}/{record_folders.RECORD}"))
+        for folder in (f"{record_folders.HOME}/{slug}", archived)
     )
-    loop_folder.move_files(store, workspace.root, source, target, last="brief.md")
+    record_folders.move_files(store, workspace.root, source, target, last="brief.md")
     store.note(f"pages of an earlier {slug} stood here, and are now in {archived}")
 
 
@@ -148,9 +148,9 @@ def inherit_lessons(tx: Transaction, receipt: Receipt, *, inherit: bool) -> None
 
 def _offered(store: Store, state: Workflow) -> list[Lesson]:
     """Return the lessons of archived loops that match this one and that it does not have."""
-    if not store.workspace.contains(loop_folder.ARCHIVE):
+    if not store.workspace.contains(record_folders.ARCHIVE):
         return []
-    top = os.path.join(store.workspace.root, loop_folder.ARCHIVE)
+    top = os.path.join(store.workspace.root, record_folders.ARCHIVE)
     lessons: list[Lesson] = []
     for name in page_files.names_in(top):
         folder = os.path.join(top, name)

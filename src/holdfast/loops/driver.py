@@ -25,7 +25,7 @@ from holdfast.core.workflow.tasks import limit_of, signal_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.evidence.run import run as run_command
-from holdfast.keeper.loop_folder import folder_of
+from holdfast.keeper.record_folders import folder_of
 from holdfast.loops import page_files
 from holdfast.workspace import trust
 

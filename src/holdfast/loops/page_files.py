@@ -22,7 +22,7 @@ from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
-from holdfast.keeper.loop_folder import PROGRESS, folder_of
+from holdfast.keeper.record_folders import PROGRESS, folder_of
 from holdfast.loops import pages
 from holdfast.loops.progress_log import HEADER, LogComparison
 from holdfast.storage import shared_file

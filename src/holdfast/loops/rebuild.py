@@ -21,7 +21,7 @@ from holdfast.evidence import git
 from holdfast.formats import loop as record_format
 from holdfast.formats.schema import Invalid
 from holdfast.formats.signature import SignedRecord
-from holdfast.keeper.loop_folder import HOME, PROGRESS
+from holdfast.keeper.record_folders import HOME, PROGRESS
 from holdfast.loops import page_files, page_model, progress_log
 from holdfast.loops.pages import READ_BULLETS, UNITS_PAGES, is_unit_name, mode_of
 

@@ -61,21 +61,18 @@ _IGNORED_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.ho
 """Temporary files of a killed writer, in folders that git does not ignore as a whole."""
 
 
-def person_folder() -> str:
+def person_folder(variable: str = "XDG_CONFIG_HOME", default: str = ".config") -> str:
     """Return the folder of a person's own settings and approvals. A repository cannot change it."""
-    return _own_folder("XDG_CONFIG_HOME", ".config")
-
-
-def _list_of_ledgers() -> str:
-    """Return the path of the file that lists the ledgers this person's Holdfast made."""
-    return os.path.join(_own_folder("XDG_STATE_HOME", os.path.join(".local", "state")), "ledgers")
-
-
-def _own_folder(variable: str, default: str) -> str:
     base = os.environ.get(variable, "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), default)
     return os.path.join(base, "holdfast")
+
+
+def _list_of_ledgers() -> str:
+    """Return the path of the file that lists the ledgers this person's Holdfast made."""
+    state = person_folder("XDG_STATE_HOME", os.path.join(".local", "state"))
+    return os.path.join(state, "ledgers")
 
 
 def is_own_ledger(folder: str) -> bool:
@@ -87,7 +84,12 @@ class Workspace:
     """A worktree and the ledger it belongs to."""
 
     def __init__(
-        self, root: str, git: str | None = None, common: str | None = None, name: str = MAIN
+        self,
+        root: str,
+        git: str | None = None,
+        common: str | None = None,
+        name: str = MAIN,
+        main: str | None = None,
     ) -> None:
         self.root = root
         self.name = name
@@ -95,27 +97,17 @@ class Workspace:
         """This worktree's own git folder."""
         self.common = common
         """The git folder that all worktrees share; ``None`` if the ledger is not kept in git's."""
+        self.is_unnamed = git is not None and name.endswith(_NEW)
+        """True for a linked worktree in which nothing was recorded yet."""
         self.home = os.path.join(common or os.path.join(root, ".claude"), "holdfast")
         """The ledger's folder, shared by all worktrees of a repository."""
-        self._contained_folders: set[str] = set()
-
-    @property
-    def main_worktree(self) -> str | None:
+        self.main_worktree = root if name == MAIN else main
         """The main worktree's folder; ``None`` in a linked worktree of a bare repository."""
-        if self.common is None or self.name == MAIN:
-            return self.root
-        root = _main_root(self.common)
-        return root if root is not None and os.path.isdir(root) else None
-
-    @property
-    def project(self) -> str:
+        self.project = self.main_worktree or os.path.dirname(common or root)
         """The main worktree's folder, or the parent folder of a bare repository."""
-        return self.main_worktree or os.path.dirname(self.common or self.root)
-
-    @property
-    def old_homes(self) -> tuple[str, ...]:
+        self.old_homes = os.path.join(self.project, ".claude", "holdfast"), self.home
         """The folders in which version 0.1 kept its ledger, or links to the ledger's files."""
-        return os.path.join(self.project, ".claude", "holdfast"), self.home
+        self._contained_folders: set[str] = set()
 
     def has_old_ledger(self) -> bool:
         """Return True if a ledger from version 0.1 or from before ``git init`` exists.
@@ -200,7 +192,7 @@ class Workspace:
 
     def commit_named(self, name: str | None) -> str | None:
         """Return the commit of ``HEAD`` or of a branch. Return any other name unchanged."""
-        if not isinstance(name, str) or not name or not is_encodable(name):
+        if not isinstance(name, str) or not is_encodable(name):
             return name
         commit = self.commit() if name == "HEAD" else self._commit_of(f"refs/heads/{name}")
         return commit or name
@@ -232,7 +224,8 @@ class Workspace:
         if self.common is None or worktree == self.name == MAIN:
             return None
         if worktree == MAIN:
-            return self.main_worktree or _bare_root(self.common)
+            main = self.main_worktree or _bare_root(self.common)
+            return main if main is not None and os.path.isdir(main) else None
         for git in self._linked():
             if _worktree_name(git) == worktree:
                 pointer = _read(os.path.join(git, "gitdir"))
@@ -247,18 +240,12 @@ class Workspace:
         names = os.listdir(folder) if self.common is not None and os.path.isdir(folder) else []
         return [os.path.join(folder, name) for name in sorted(names)]
 
-    @property
-    def is_unnamed(self) -> bool:
-        """Return True for a linked worktree in which nothing was recorded yet."""
-        return self.git is not None and self.name.endswith(_NEW)
-
     def take_name(self, disk: Disk, is_taken: Callable[[str], bool]) -> None:
-        """Give a new linked worktree a name that no earlier worktree had, and store the name.
+        """Give an unnamed worktree a name that no earlier worktree had, and store the name.
 
         Raise ``Fault`` if the worktree's git folder is read-only, as in a sandbox.
         """
-        if self.git is None or not self.name.endswith(_NEW):
-            return
+        assert self.git is not None, "only a linked worktree is unnamed"
         base = name = self.name.removesuffix(_NEW)
         others = {_worktree_name(git) for git in self._linked()}
         number = 1
@@ -273,7 +260,7 @@ class Workspace:
             if error.errno not in (EROFS, EACCES, EPERM):
                 raise
             raise not_writable(self.git, error.strerror or str(error)) from error
-        self.name = name
+        self.name, self.is_unnamed = name, False
 
     def keep_names(self, disk: Disk) -> None:
         """Give unnamed linked worktrees git's names for them, because version 0.1 used those."""
@@ -281,13 +268,8 @@ class Workspace:
             if _worktree_name(git).endswith(_NEW):
                 name = os.path.basename(git)
                 disk.create(os.path.join(git, _NAME_FILE), f"{name}\n".encode(), durable=True)
-        if self.git is not None and self.name.endswith(_NEW):
-            self.name = _worktree_name(self.git)
-
-    def check_home(self) -> None:
-        """Raise ``Refused`` if a link puts the ledger outside git's folder or the workspace."""
-        root = self.common or self.root
-        self._check_links(root, os.path.relpath(self.home, root))
+        if self.git is not None and self.is_unnamed:
+            self.name, self.is_unnamed = _worktree_name(self.git), False
 
     def inside(self, root: str, path: str) -> str:
         """Return a record's absolute path; raise ``Refused`` if it is not one, or is a link."""
@@ -302,20 +284,20 @@ class Workspace:
             )
         folder = os.path.dirname(full)
         if folder not in self._contained_folders:
-            self._check_links(root, path)
+            self.check_links(full, root)
             self._contained_folders.add(folder)
         return full
 
-    def _check_links(self, root: str, path: str) -> None:
-        """Raise ``Refused`` if a link on the way from the root leads out of it."""
-        part = full = os.path.join(root, path)
+    def check_links(self, full: str, root: str | None = None) -> None:
+        """Raise ``Refused`` if a link on the way from the root to a path leads out of the root.
+
+        The root of the ledger's folder, the default, is git's folder or the worktree.
+        """
+        root = root or self.common or self.root
+        part = full
         while len(part) > len(root):
             if os.path.islink(part) and not is_inside(full, root):
-                raise Refused(
-                    "outside",
-                    f"{path} leads out of the workspace {root}",
-                    "remove the symbolic link, or move the folder into the workspace",
-                )
+                raise outside(os.path.relpath(full, root), root)
             part = os.path.dirname(part)
 
     def contains(self, path: str) -> bool:
@@ -325,10 +307,7 @@ class Workspace:
         return is_inside(os.path.join(self.root, path), self.root)
 
     def prepare(self, disk: Disk, note: Callable[[str], None]) -> None:
-        """List Holdfast's own files in ``.git/info/exclude``, which git never shares.
-
-        Add a note if the exclude file cannot be changed.
-        """
+        """List Holdfast's files in ``.git/info/exclude``, or add a note if it cannot be changed."""
         if self.common is None:
             return
         path = os.path.join(self.common, "info", "exclude")
@@ -345,10 +324,6 @@ class Workspace:
                 disk.extend(path, (lead + "\n".join(missing) + "\n").encode())
         except OSError as error:
             note(f"git's exclude file could not be extended ({error.strerror})")
-
-    def is_own(self, path: str) -> bool:
-        """Return True if a path relative to the root is one of Holdfast's own files."""
-        return path.startswith(OWN_PREFIXES)
 
 
 def is_commit(text: str) -> bool:
@@ -375,45 +350,49 @@ def find(path: str = ".") -> Workspace:
         if os.path.isdir(pointer) or os.path.isfile(pointer):
             # Git carries what is in its work tree: a ledger there may have come with a clone.
             if inner is None or inner.has_foreign_ledger():
-                return _in_git(folder, _git_folder(pointer))
+                return _in_git(folder)
             return inner
         if inner is None and os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
             inner = Workspace(folder)
         elif inner is None and os.path.isfile(os.path.join(folder, "HEAD")):
             # These files may be part of a clone, so no other setting in them is trusted.
-            is_bare = _core_settings(folder).get("bare") == "true"
-            inner = Workspace(folder, folder, folder) if is_bare else None
+            inner = Workspace(folder, folder, folder) if _main_root(folder)[1] else None
         above = os.path.dirname(folder)
         if above == folder:
             return inner or Workspace(start)
         folder = above
 
 
-def _in_git(root: str, git: str) -> Workspace:
+def _in_git(root: str) -> Workspace:
+    """Return the workspace of a folder with ``.git``; raise ``Refused`` if git is not ready."""
+    git = pointer = os.path.join(root, ".git")
+    if os.path.isfile(pointer):
+        git = _git_folder(pointer)
+    elif not os.path.exists(os.path.join(git, "HEAD")):
+        # A ledger made in the work tree now would not be the one that git's folder gets later.
+        raise Refused(
+            "not_ready",
+            f"{git} has no HEAD: git is still making it, or was interrupted",
+            "wait until git is done; if it was interrupted, remove that folder",
+        )
     shared = _read(os.path.join(git, "commondir"))
     common = os.path.normpath(os.path.join(git, shared))
+    worktrees = os.path.join(common, "worktrees")
     # Git keeps a linked worktree's folder in the repository; any other one is not its worktree.
-    if shared and _is_same(os.path.dirname(git), os.path.join(common, "worktrees")):
-        return Workspace(root, git, common, _worktree_name(git))
-    main = _main_root(git)
-    if main is not None and not _is_same(main, root):
-        return Workspace(root, git)  # The git folder belongs to another work tree: only read it.
-    return Workspace(root, git, git)
+    if shared and os.path.realpath(os.path.dirname(git)) == os.path.realpath(worktrees):
+        main, _ = _main_root(common)
+        is_there = main is not None and os.path.isdir(main)
+        return Workspace(root, git, common, _worktree_name(git), main if is_there else None)
+    main, _ = _main_root(git)
+    if main is None or main == root or os.path.realpath(main) == os.path.realpath(root):
+        return Workspace(root, git, git)
+    return Workspace(root, git)  # The git folder belongs to another work tree: only read it.
 
 
 def _git_folder(pointer: str) -> str:
-    """Return the git folder that ``.git`` is or names; raise ``Refused`` if it is not ready."""
-    if os.path.isfile(pointer):
-        target = _read(pointer).removeprefix("gitdir: ")
-        return os.path.normpath(os.path.join(os.path.dirname(pointer), target))
-    if os.path.exists(os.path.join(pointer, "HEAD")):
-        return pointer
-    # A ledger made in the work tree now would not be the one that git's folder gets later.
-    raise Refused(
-        "not_ready",
-        f"{pointer} has no HEAD: git is still making it, or was interrupted",
-        "wait until git is done; if it was interrupted, remove that folder",
-    )
+    """Return the git folder that a ``.git`` file names."""
+    target = _read(pointer).removeprefix("gitdir: ")
+    return os.path.normpath(os.path.join(os.path.dirname(pointer), target))
 
 
 def _worktree_name(git: str) -> str:
@@ -426,35 +405,32 @@ def is_inside(path: str, root: str) -> bool:
     return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
 
 
-def _is_same(path: str, other: str) -> bool:
-    return path == other or os.path.realpath(path) == os.path.realpath(other)
+def read_text(root: str, path: str, most_bytes: int) -> str:
+    """Return the beginning of a file in the workspace, or "" if it cannot be read."""
+    full = os.path.join(root, path)
+    if "\0" in path or not os.path.isfile(full) or not is_inside(full, root):
+        return ""
+    try:
+        with open(full, "rb") as file:
+            return file.read(most_bytes).decode(errors="replace")
+    except OSError:
+        return ""
 
 
-def _main_root(common: str) -> str | None:
-    """Return a repository's main worktree, or ``None`` if it is bare or does not name one."""
-    settings = _core_settings(common)
-    if settings.get("bare") == "true":
-        return None
-    if "worktree" in settings:
-        return os.path.normpath(os.path.join(common, settings["worktree"]))
-    folder, name = os.path.split(common)
-    return folder if name == ".git" else None
+def outside(path: str, root: str) -> Refused:
+    """Return the refusal of a path that a link leads out of the workspace."""
+    return Refused(
+        "outside",
+        f"{path} leads out of the workspace {root}",
+        "remove the symbolic link, or move the folder into the workspace",
+    )
 
 
-def _bare_root(common: str) -> str | None:
-    """Return the folder that ``find`` takes for the root of a bare repository; else ``None``.
+def _main_root(common: str) -> tuple[str | None, bool]:
+    """Return a repository's main worktree, ``None`` if it does not name one, and if it is bare.
 
-    It is the repository itself, or the folder around it with a ``.git`` file that names it.
+    Git's settings in ``config.worktree`` override those in ``config``.
     """
-    if _core_settings(common).get("bare") != "true":
-        return None
-    above = os.path.dirname(common)
-    pointer = os.path.join(above, ".git")
-    return above if os.path.isfile(pointer) and _is_same(_git_folder(pointer), common) else common
-
-
-def _core_settings(common: str) -> dict[str, str]:
-    """Return git's ``core`` settings; those in ``config.worktree`` override those in ``config``."""
     text = _read(os.path.join(common, "config"))
     if "worktreeconfig" in text.lower():
         text += "\n" + _read(os.path.join(common, "config.worktree"))
@@ -467,7 +443,28 @@ def _core_settings(common: str) -> dict[str, str]:
         elif section == "[core]" and "=" in row:
             key, _, value = row.partition("=")
             settings[key.strip().lower()] = value.strip().strip('"')
-    return settings
+    if settings.get("bare") == "true":
+        return None, True
+    if "worktree" in settings:
+        return os.path.normpath(os.path.join(common, settings["worktree"])), False
+    folder, name = os.path.split(common)
+    return folder if name == ".git" else None, False
+
+
+def _bare_root(common: str) -> str | None:
+    """Return the folder that ``find`` takes for the root of a bare repository; else ``None``.
+
+    It is the repository itself, or the folder around it with a ``.git`` file that names it.
+    """
+    if not _main_root(common)[1]:
+        return None
+    above = os.path.dirname(common)
+    pointer = os.path.join(above, ".git")
+    if os.path.isfile(pointer) and os.path.realpath(_git_folder(pointer)) == os.path.realpath(
+        common
+    ):
+        return above
+    return common
 
 
 def _read(path: str) -> str:

@@ -15,22 +15,23 @@ from holdfast.workspace.settings import (
     MAX_NAME,
     BadValue,
     check_duration,
+    check_table,
     parse_toml,
     printable,
     read_file,
-    refuse_unknown_keys,
     unreadable,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from holdfast.core.types import Fields, Json, Recipe
-
-    Check = Callable[[Json, str], Json]
+    from holdfast.workspace.settings import Check, Rules
 
 FOLDER = os.path.join(".claude", "workflows")
+SHIPPED = "shipped"
+"""The source of a recipe that comes with Holdfast."""
 MODES = ("development", "knowledge")
 MAX_PHASES = 200
 MAX_ITEMS = 200
@@ -39,7 +40,6 @@ MAX_DEPTH = 20
 _SHIPPED_FOLDER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes"
 )
-_SUFFIX = ".toml"
 _EXACT_INTEGERS = 2**53
 
 
@@ -67,7 +67,7 @@ class NoRecipe(Refused):
 
 def names(folder: str | None = None) -> list[str]:
     """Return the names of the shipped recipes and of those in the workspace at ``folder``."""
-    return sorted(paths(folder))
+    return sorted(name for name in _files_by_name(folder) if unsafe_name(name) is None)
 
 
 def load(name: str, folder: str | None = None) -> Recipe:
@@ -75,51 +75,35 @@ def load(name: str, folder: str | None = None) -> Recipe:
 
     Raise ``NoRecipe`` if there is none, or ``BadRecipe`` if it cannot be used.
     """
-    return load_file(name, path_of(name, folder), folder)
+    return load_with_source(name, folder)[0]
 
 
-def path_of(name: str, folder: str | None) -> str:
-    """Return the file of the recipe with this name; raise ``NoRecipe`` if there is none."""
-    by_name = paths(folder)
-    if name not in by_name:
-        raise NoRecipe(name, sorted(by_name))
-    return by_name[name]
+def load_with_source(name: str, folder: str | None) -> tuple[Recipe, str]:
+    """Return what ``load`` returns, and its source: ``shipped``, or the path from the root."""
+    files = _files_by_name(folder)
+    if name not in files or unsafe_name(name) is not None:
+        raise NoRecipe(name, names(folder))
+    return load_file(name, files[name], folder), _source(files[name], folder)
 
 
 def load_file(name: str, path: str, folder: str | None) -> Recipe:
-    """Return the recipe in a file from ``paths``; raise ``BadRecipe`` if it cannot be used."""
+    """Return the recipe in a file; raise ``BadRecipe`` if it cannot be used."""
     if not os.path.isfile(path):
         raise BadRecipe("file", "is not an ordinary file", name, path)
-    within = None if is_shipped(path) else folder
+    within = None if _is_shipped(path) else folder
     try:
-        return _checked(parse_toml(read_file(path, path, within)), name)
+        return check(parse_toml(read_file(path, path, within)), name)
     except BadValue as bad:
         raise BadRecipe(bad.key, bad.why, name, path) from None
 
 
 def check(raw: Fields, name: str) -> Recipe:
-    """Return ``raw`` as a recipe called ``name``; raise ``BadRecipe`` with the first wrong key."""
-    try:
-        return _checked(raw, name)
-    except BadValue as bad:
-        raise BadRecipe(bad.key, bad.why) from None
-
-
-def _checked(raw: Fields, name: str) -> Recipe:
+    """Return ``raw`` as a recipe called ``name``; raise ``BadValue`` with the first wrong key."""
     if why := unsafe_name(name):
         raise BadValue("name", why)
-    refuse_unknown_keys(raw, ("name", "format", "phases", *_OPTIONAL), "")
     if raw.get("name", name) != name:
         raise BadValue("name", f"must be {name}, as the file is called, or be left out")
-    for key in ("format", "phases"):
-        if key not in raw:
-            raise BadValue(key, "is missing")
-    checked: Json = {
-        "name": name,
-        "format": _one_of(tuple(FORMATS))(raw["format"], "format"),
-        "phases": _phases(raw["phases"]),
-        **{key: rule(raw[key], key) for key, rule in _OPTIONAL.items() if key in raw},
-    }
+    checked: Json = check_table({"name": name, **raw}, "", _RECIPE, ("format", "phases"))
     recipe: Recipe = checked
     _check_whole(recipe)
     return recipe
@@ -136,14 +120,23 @@ def unsafe_name(name: str) -> str | None:
     return None
 
 
-def paths(folder: str | None) -> dict[str, str]:
-    """Return the path of each recipe by its name. Leave out files whose names are not safe."""
-    files = _files_by_name(folder)
-    return {stem: path for stem, path in files.items() if unsafe_name(stem) is None}
-
-
-def is_shipped(path: str) -> bool:
-    return os.path.dirname(path) == _SHIPPED_FOLDER
+def list_rows(root: str) -> list[Fields]:
+    """Return a row for each recipe file. The row of an unusable file says what is wrong with it."""
+    rows = []
+    for name, path in sorted(_files_by_name(root).items()):
+        row: Fields = {"name": _readable(name), "format": None, "title": None, "phases": []}
+        row["source"] = _source(path, root)
+        try:
+            recipe = load_file(name, path, root)
+        except BadRecipe as bad:
+            row["bad"] = {"key": bad.key, "why": bad.why}
+        except Fault as fault:
+            row["bad"] = {"key": "file", "why": fault.message}
+        else:
+            phases = [phase["name"] for phase in recipe["phases"]]
+            row |= {"format": recipe["format"], "title": recipe.get("title"), "phases": phases}
+        rows.append(row)
+    return rows
 
 
 def _files_by_name(root: str | None) -> dict[str, str]:
@@ -158,55 +151,63 @@ def _files_by_name(root: str | None) -> dict[str, str]:
             raise unreadable(folder, error) from error
         for name in names:
             stem, suffix = os.path.splitext(name)
-            if suffix == _SUFFIX:
+            if suffix == ".toml":
                 files[stem] = os.path.join(folder, name)
     return files
 
 
+def _is_shipped(path: str) -> bool:
+    return os.path.dirname(path) == _SHIPPED_FOLDER
+
+
+def _source(path: str, root: str | None) -> str:
+    """Return ``shipped``, or the file's path from the workspace's root."""
+    return SHIPPED if _is_shipped(path) else _readable(os.path.relpath(path, root))
+
+
+def _readable(name: str) -> str:
+    """Return a file's name, which may contain any bytes, as valid text."""
+    return os.fsencode(name).decode(errors="replace")
+
+
+# Checking
+
+
 def _check_whole(recipe: Recipe) -> None:
     """Raise ``BadValue`` if two keys contradict each other."""
-    phase_names: list[str] = []
+    phase_names = [phase["name"] for phase in recipe["phases"]]
     for position, phase in enumerate(recipe["phases"]):
-        if phase["name"] in phase_names:
-            earlier = phase_names.index(phase["name"])
+        earlier = phase_names.index(phase["name"])
+        if earlier < position:
             raise BadValue(f"phases[{position}].name", f"is the name of phases[{earlier}] too")
-        phase_names.append(phase["name"])
-    for position, phase in enumerate(recipe["phases"]):
-        for index, following in enumerate(phase.get("next", [])):
-            _must_be_phase(following, phase_names, f"phases[{position}].next[{index}]")
-            if following == phase["name"]:
-                raise BadValue(f"phases[{position}].next[{index}]", "leads back to its own phase")
+    followed = [
+        (f"phases[{position}].next[{index}]", following, phase["name"])
+        for position, phase in enumerate(recipe["phases"])
+        for index, following in enumerate(phase.get("next", []))
+    ]
     if "cycles_at" in recipe:
-        _must_be_phase(recipe["cycles_at"], phase_names, "cycles_at")
+        followed.append(("cycles_at", recipe["cycles_at"], ""))
+    for key, name, own in followed:
+        if name not in phase_names:
+            raise BadValue(key, f"names no phase: {printable(name)}")
+        if name == own:
+            raise BadValue(key, "leads back to its own phase")
     if recipe["format"] == "loop" and "mode" not in recipe:
         raise BadValue("mode", f"is missing: a loop has one of {', '.join(MODES)}")
-    if recipe["format"] != "loop" and "mode" in recipe:
-        raise BadValue("mode", "belongs to the loop format alone")
-    if recipe["format"] != "skill" and "subject_key" in recipe:
-        raise BadValue("subject_key", "belongs to the skill format alone")
+    for key, owner in (("mode", "loop"), ("subject_key", "skill")):
+        if key in recipe and recipe["format"] != owner:
+            raise BadValue(key, f"belongs to the {owner} format alone")
 
 
-def _must_be_phase(name: str, phase_names: list[str], key: str) -> None:
-    if name not in phase_names:
-        raise BadValue(key, f"names no phase: {printable(name)}")
-
-
-def _phases(value: Json) -> list[Fields]:
+def _phases(value: Json, key: str) -> list[Fields]:
     if not isinstance(value, list) or not value:
-        raise BadValue("phases", "must be one or more [[phases]] tables")
+        raise BadValue(key, "must be one or more [[phases]] tables")
     if len(value) > MAX_PHASES:
-        raise BadValue("phases", f"are {len(value)}, at most {MAX_PHASES} are possible")
-    return [_phase(item, f"phases[{position}]") for position, item in enumerate(value)]
-
-
-def _phase(value: Json, key: str) -> Fields:
-    _table(value, key)
-    refuse_unknown_keys(value, tuple(_PHASE), f"{key}.")
-    if "name" not in value:
-        raise BadValue(f"{key}.name", "is missing")
-    return {
-        part: rule(value[part], f"{key}.{part}") for part, rule in _PHASE.items() if part in value
-    }
+        raise BadValue(key, f"are {len(value)}, at most {MAX_PHASES} are possible")
+    return [
+        check_table(item, f"{key}[{position}]", _PHASE, ("name",))
+        for position, item in enumerate(value)
+    ]
 
 
 def _name(value: Json, key: str) -> str:
@@ -257,13 +258,13 @@ def _flag(value: Json, key: str) -> bool:
     return value
 
 
-def _one_of(choices: tuple[str, ...]) -> Check:
-    def rule(value: Json, key: str) -> Json:
+def _one_of(choices: Sequence[str]) -> Check:
+    def check_choice(value: Json, key: str) -> Json:
         if value not in choices:
             raise BadValue(key, f"must be one of {', '.join(choices)}")
         return value
 
-    return rule
+    return check_choice
 
 
 def _table(value: Json, key: str) -> Fields:
@@ -288,41 +289,28 @@ def _gates(value: Json, key: str) -> dict[str, Fields]:
 
 
 def _fields(value: Json, key: str) -> Fields:
-    return {name: _value(item, _below(key, name), 2) for name, item in _table(value, key).items()}
+    copied: Fields = _copy(_table(value, key), key, 1)
+    return copied
 
 
-def _value(value: Json, key: str, depth: int) -> Json:
-    """Return a copy of a value for an event; raise ``BadValue`` if JSON cannot represent it."""
-    if depth > MAX_DEPTH:
-        raise BadValue(key, f"is nested more than {MAX_DEPTH} deep")
-    if isinstance(value, dict):
-        return {name: _value(item, _below(key, name), depth + 1) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_value(item, f"{key}[{index}]", depth + 1) for index, item in enumerate(value)]
-    if isinstance(value, str):
-        return _stored_text(value, key)
-    if isinstance(value, int | float):
-        return _number(value, key)
-    raise BadValue(key, "must be text, a number, true, false, a list or a table (quote a date)")
-
-
-def _below(key: str, name: Json) -> str:
-    return f"{key}.{printable(_stored_text(name, key))}"
-
-
-def _stored_text(value: Json, key: str) -> str:
-    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
-        raise BadValue(key, "must be valid text")
-    if len(value) > MAX_TEXT:
-        raise BadValue(key, f"has {len(value)} characters, at most {MAX_TEXT} are possible")
-    return value
-
-
-def _number(value: Json, key: str) -> float:
-    """Return the number as the ledger will read it back, with ``2.0`` as ``2``.
+def _copy(value: Json, key: str, depth: int) -> Json:
+    """Return a copy of a value for an event, with ``2.0`` as ``2``, as the ledger reads it back.
 
     Raise ``BadValue`` if JSON would not keep it exactly.
     """
+    if depth > MAX_DEPTH:
+        raise BadValue(key, f"is nested more than {MAX_DEPTH} deep")
+    if isinstance(value, dict):
+        return {
+            _text(name, key): _copy(item, f"{key}.{printable(_text(name, key))}", depth + 1)
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_copy(item, f"{key}[{index}]", depth + 1) for index, item in enumerate(value)]
+    if isinstance(value, str):
+        return _text(value, key)
+    if not isinstance(value, int | float):
+        raise BadValue(key, "must be text, a number, true, false, a list or a table (quote a date)")
     if isinstance(value, float) and not value.is_integer() and value - value == 0:
         return value
     if not -_EXACT_INTEGERS <= value <= _EXACT_INTEGERS:
@@ -330,7 +318,15 @@ def _number(value: Json, key: str) -> float:
     return value if isinstance(value, int) else int(value)
 
 
-_PHASE: dict[str, Check] = {
+def _text(value: Json, key: str) -> str:
+    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
+        raise BadValue(key, "must be valid text")
+    if len(value) > MAX_TEXT:
+        raise BadValue(key, f"has {len(value)} characters, at most {MAX_TEXT} are possible")
+    return value
+
+
+_PHASE: Rules = {
     "name": _name,
     "steps": _names,
     "next": _names,
@@ -339,7 +335,10 @@ _PHASE: dict[str, Check] = {
     "shows_tests": _flag,
 }
 _GATE: dict[str, Check] = {"command": _line(MAX_COMMAND), "timeout": check_duration}
-_OPTIONAL: dict[str, Check] = {
+_RECIPE: Rules = {
+    "name": _name,
+    "format": _one_of(tuple(FORMATS)),
+    "phases": _phases,
     "title": _line(MAX_NAME),
     "ttl": check_duration,
     "gates": _gates,
@@ -349,48 +348,3 @@ _OPTIONAL: dict[str, Check] = {
     "context": _fields,
     "mode": _one_of(MODES),
 }
-
-
-# The list of recipes
-
-SHIPPED = "shipped"
-
-
-def list_rows(root: str) -> list[Fields]:
-    """Return a row for each recipe file. The row of an unusable file says what is wrong with it."""
-    files = _files_by_name(root)
-    return [_row(name, files[name], root) for name in sorted(files)]
-
-
-def load_with_source(name: str, root: str) -> tuple[Recipe, str]:
-    """Return a recipe and its source; raise ``NoRecipe`` or ``BadRecipe``."""
-    path = path_of(name, root)
-    return load_file(name, path, root), _source(path, root)
-
-
-def _row(name: str, path: str, root: str) -> Fields:
-    row: Fields = {"name": _readable(name), "format": None, "title": None, "phases": []}
-    row["source"] = _source(path, root)
-    try:
-        recipe = load_file(name, path, root)
-    except BadRecipe as bad:
-        return {**row, "bad": {"key": bad.key, "why": bad.why}}
-    except Fault as fault:
-        return {**row, "bad": {"key": "file", "why": fault.message}}
-    phases = [phase["name"] for phase in recipe["phases"]]
-    return {
-        **row,
-        "format": recipe["format"],
-        "title": recipe.get("title"),
-        "phases": phases,
-    }
-
-
-def _source(path: str, root: str) -> str:
-    """Return ``shipped``, or the file's path from the workspace's root."""
-    return SHIPPED if is_shipped(path) else _readable(os.path.relpath(path, root))
-
-
-def _readable(name: str) -> str:
-    """Return a file's name, which may contain any bytes, as valid text."""
-    return os.fsencode(name).decode(errors="replace")

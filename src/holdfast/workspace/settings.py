@@ -10,21 +10,16 @@ import os
 
 from holdfast.core.time import duration_s
 from holdfast.errors import Fault, Refused
-from holdfast.workspace.location import (
-    PERSON_SETTINGS,
-    TEAM_SETTINGS,
-    is_inside,
-    person_folder,
-)
+from holdfast.workspace.location import PERSON_SETTINGS, TEAM_SETTINGS, is_inside, person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from holdfast.core.types import Fields, Json
 
-    Rule = tuple[Callable[[Json], bool], str]
+    Check = Callable[[Json, str], Json]
+    Rules = dict[str, "Check | Rules"]
 
 TEAM = TEAM_SETTINGS
 MAX_BYTES = 262_144
@@ -37,6 +32,8 @@ COMPLETED_KEPT = "24h"
 MEMORY_LINES = 40
 MILESTONES = "documentation/milestones/_active"
 ENFORCEABLE = ("reading", "stop")
+ANY = "*"
+"""The key, in rules, of a table whose keys are names that people choose."""
 GRAPH_VARIABLE = "HOLDFAST_GRAPH"
 EMBEDDED = "embedded"
 
@@ -52,49 +49,34 @@ class BadSettings(Refused):
 
 
 class Settings:
-    """The settings of both files together."""
+    """The settings of both files together. The person's override the team's."""
 
     def __init__(self, team: Fields, person: Fields) -> None:
-        self._team = team
-        self._person = person
+        both = {**team, **person}
         self.trusted_folders: list[str] = person.get("trust", {}).get("folders", [])
+        self.gates_of_team: Fields = team.get("gates", {})
+        self._gates_of_person: Fields = person.get("gates", {})
+        self.ttl: dict[str, str] = {**team.get("ttl", {}), **person.get("ttl", {})}
+        """How long the workflows of a recipe may be inactive, by its name."""
+        cleaned = {**team.get("clean", {}), **person.get("clean", {})}
+        self.completed_kept: str = cleaned.get("completed", COMPLETED_KEPT)
+        """How long the records of ended workflows are kept in their folder."""
+        self.enforced: list[str] = both.get("enforce", [])
+        """The rules that hooks enforce."""
+        self.memory: str | None = both.get("memory")
+        """The path of the project's memory, or ``off``."""
+        self.memory_lines: int = both.get("memory_lines", MEMORY_LINES)
+        """How many lines Holdfast may use in a project's memory."""
+        self.milestones: str = both.get("milestones", MILESTONES)
+        """The folder, relative to the root, with one folder for each initiative."""
+        self.workflow_status: str | None = both.get("workflow_status")
+        """The path of ``WORKFLOW-STATUS.yaml`` from the root."""
+        self._graph: str = both.get("graph", EMBEDDED)
 
     def gate(self, name: str) -> tuple[Fields, bool]:
         """Return a gate's settings, and whether its command comes from the repository."""
-        team = self._team.get("gates", {}).get(name, {})
-        person = self._person.get("gates", {}).get(name, {})
+        team, person = self.gates_of_team.get(name, {}), self._gates_of_person.get(name, {})
         return {**team, **person}, "command" in team and "command" not in person
-
-    def gates_of_team(self) -> Fields:
-        gates: Fields = self._team.get("gates", {})
-        return gates
-
-    def ttl(self, recipe: str) -> str | None:
-        """Return how long workflows of this recipe may be inactive; ``None`` if it is not set."""
-        ttl: str | None = self._value("ttl", recipe)
-        return ttl
-
-    def enforced(self) -> list[str]:
-        """Return the rules that hooks enforce. The person's list replaces the team's."""
-        return self._value("enforce") or []
-
-    def memory(self) -> str | None:
-        """Return the path of the project's memory, ``off``, or ``None`` if it is not set."""
-        path: str | None = self._value("memory")
-        return path
-
-    def milestones(self) -> str:
-        """Return the folder, relative to the root, with one folder for each initiative."""
-        return self._value("milestones") or MILESTONES
-
-    def workflow_status(self) -> str | None:
-        """Return the path of ``WORKFLOW-STATUS.yaml`` from the root; ``None`` if it is not set."""
-        path: str | None = self._value("workflow_status")
-        return path
-
-    def memory_lines(self) -> int:
-        """Return how many lines Holdfast may use in a project's memory."""
-        return self._value("memory_lines") or MEMORY_LINES
 
     def graph(self) -> str:
         """Return which server keeps the memory graph: ``embedded``, ``off`` or ``mcp:NAME``.
@@ -102,21 +84,12 @@ class Settings:
         Raise ``BadSettings`` if the environment variable has another value.
         """
         server = os.environ.get(GRAPH_VARIABLE)
-        if server and not _is_graph(server):
-            raise BadSettings("the environment", GRAPH_VARIABLE, _VALUES["graph"][1])
-        return server or self._value("graph") or EMBEDDED
-
-    def completed_kept(self) -> str:
-        """Return how long the records of ended workflows are kept in their folder."""
-        return self._value("clean", "completed") or COMPLETED_KEPT
-
-    def _value(self, key: str, entry: str | None = None) -> Any:
-        """Return a value, or an entry of a table: the person's, else the team's, else ``None``."""
-        for settings in (self._person, self._team):
-            value = settings.get(key) if entry is None else settings.get(key, {}).get(entry)
-            if value is not None:
-                return value
-        return None
+        if not server:
+            return self._graph
+        try:
+            return str(_check_graph(server, GRAPH_VARIABLE))
+        except BadValue as bad:
+            raise BadSettings("the environment", bad.key, bad.why) from None
 
 
 def load(root: str) -> Settings:
@@ -124,23 +97,21 @@ def load(root: str) -> Settings:
 
     Raise ``BadSettings`` if a file has a wrong value, or ``Fault`` if it cannot be read.
     """
-    team, person = [_load_file(*file) for file in _files(root)]
+    loaded = []
+    for path, label, within in _files(root):
+        try:
+            table = parse_toml(read_file(path, label, within))
+            loaded.append(check_table(table, "", _RULES if within else _RULES_OF_PERSON))
+        except BadValue as bad:
+            hint = f"edit {label}; {_NEWER}" if bad.is_unknown else ""
+            raise BadSettings(label, bad.key, bad.why, hint) from None
+    team, person = loaded
     for key in ("memory", "milestones", "workflow_status"):
         path = team.get(key, "off")
         full = os.path.join(root, path)
         if path != "off" and (path.startswith("~") or not is_inside(full, root)):
             raise BadSettings(TEAM, key, "leads out of the workspace")
     return Settings(team, person)
-
-
-def _load_file(path: str, label: str, within: str | None) -> Fields:
-    try:
-        settings = parse_toml(read_file(path, label, within))
-        _check(settings, _TABLES if within else (*_TABLES, "trust"))
-    except BadValue as bad:
-        hint = f"edit {label}; {_NEWER}" if bad.is_unknown else ""
-        raise BadSettings(label, bad.key, bad.why, hint) from None
-    return settings
 
 
 def may_enforce(root: str) -> bool:
@@ -160,33 +131,8 @@ def _files(root: str) -> tuple[tuple[str, str, str | None], ...]:
     return (os.path.join(root, TEAM), TEAM, root), (person, person, None)
 
 
-def _check(settings: Fields, tables: tuple[str, ...]) -> None:
-    """Raise ``BadValue`` with the first wrong key."""
-    refuse_unknown_keys(settings, (*_VALUES, *tables), "")
-    for key, value in settings.items():
-        is_good, why = _VALUES.get(key, _TABLE)
-        if not is_good(value):
-            raise BadValue(key, why)
-    for name, gate in settings.get("gates", {}).items():
-        _check_gate(gate, f"gates.{name}")
-    for recipe, ttl in settings.get("ttl", {}).items():
-        check_duration(ttl, f"ttl.{recipe}")
-    refuse_unknown_keys(settings.get("clean", {}), ("completed",), "clean.")
-    for key, kept in settings.get("clean", {}).items():
-        check_duration(kept, f"clean.{key}")
-    refuse_unknown_keys(settings.get("trust", {}), ("folders",), "trust.")
-    folders = settings.get("trust", {}).get("folders", [])
-    if not isinstance(folders, list) or not all(isinstance(f, str) and f for f in folders):
-        raise BadValue("trust.folders", "must be a list of folders")
-
-
 def _is_enforceable(value: Json) -> bool:
     return isinstance(value, list) and all(name in ENFORCEABLE for name in value)
-
-
-def _is_graph(value: Json) -> bool:
-    is_named = isinstance(value, str) and value.startswith("mcp:") and value.isprintable()
-    return value in (EMBEDDED, "off") or (is_named and 4 < len(value) <= 100)
 
 
 def _is_line(value: Json) -> bool:
@@ -201,27 +147,32 @@ def _is_line_count(value: Json) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 5 <= value <= 200
 
 
-_TABLES = ("gates", "ttl", "clean")
-_TABLE: Rule = (lambda value: isinstance(value, dict), "must be a table")
-_VALUES: dict[str, Rule] = {
-    "enforce": (_is_enforceable, f"must be a list of {', '.join(ENFORCEABLE)}"),
-    "graph": (_is_graph, "must be embedded, off, or mcp:NAME of a server in .mcp.json"),
-    "memory": (_is_line, "must be the path of a file, or off"),
-    "memory_lines": (_is_line_count, "must be a number from 5 to 200"),
-    "milestones": (_is_path, "must be a path from the workspace's root"),
-    "workflow_status": (_is_path, "must be a path from the workspace's root"),
-}
-"""The single values: whether one is right, and what it must be."""
+def _are_folders(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(f, str) and f for f in value)
 
 
-def _check_gate(gate: Json, key: str) -> None:
-    if not isinstance(gate, dict):
-        raise BadValue(key, "must be a table")
-    refuse_unknown_keys(gate, ("command", "timeout"), f"{key}.")
-    if "command" in gate and (why := bad_command(gate["command"])):
-        raise BadValue(f"{key}.command", why)
-    if "timeout" in gate:
-        check_duration(gate["timeout"], f"{key}.timeout")
+def _rule(is_good: Callable[[Json], bool], why: str) -> Check:
+    """Return a check that refuses other values with this reason."""
+
+    def check(value: Json, key: str) -> Json:
+        if not is_good(value):
+            raise BadValue(key, why)
+        return value
+
+    return check
+
+
+def _check_graph(value: Json, key: str) -> Json:
+    is_named = isinstance(value, str) and value.startswith("mcp:") and value.isprintable()
+    if value in (EMBEDDED, "off") or (is_named and 4 < len(value) <= 100):
+        return value
+    raise BadValue(key, "must be embedded, off, or mcp:NAME of a server in .mcp.json")
+
+
+def _check_command(value: Json, key: str) -> Json:
+    if why := bad_command(value):
+        raise BadValue(key, why)
+    return value
 
 
 def bad_command(value: Json) -> str | None:
@@ -299,15 +250,53 @@ def check_duration(value: Json, key: str) -> str:
     return value
 
 
-def refuse_unknown_keys(table: Fields, known: tuple[str, ...], prefix: str) -> None:
-    """Raise ``BadValue`` if the table has a key that is not known."""
-    for key in table:
-        if key not in known:
-            why = f"is unknown; known are {', '.join(known)}"
-            raise BadValue(f"{prefix}{printable(key)}", why, is_unknown=True)
+def check_table(table: Json, key: str, rules: Rules, required: tuple[str, ...] = ()) -> Fields:
+    """Return a table after each value was checked, by a function or as a table of its own.
+
+    Raise ``BadValue`` if a key is not known, if a required one is missing, or if a value is wrong.
+    """
+    if not isinstance(table, dict):
+        raise BadValue(key, "must be a table")
+    if ANY in rules:
+        rules = dict.fromkeys(table, rules[ANY])
+    prefix = f"{key}." if key else ""
+    for name in table:
+        if name not in rules:
+            why = f"is unknown; known are {', '.join(rules)}"
+            raise BadValue(f"{prefix}{printable(name)}", why, is_unknown=True)
+    for name in required:
+        if name not in table:
+            raise BadValue(f"{prefix}{name}", "is missing")
+    checked: Fields = {}
+    for name, rule in rules.items():
+        if name in table:
+            value, inner = table[name], f"{prefix}{name}"
+            if isinstance(rule, dict):
+                checked[name] = check_table(value, inner, rule)
+            else:
+                checked[name] = rule(value, inner)
+    return checked
 
 
 def printable(text: str) -> str:
     """Return untrusted text shortened and escaped, so that a message can contain it."""
     short = text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
     return short if short.isprintable() and short.strip() == short != "" else repr(short)
+
+
+_RULES: Rules = {
+    "enforce": _rule(_is_enforceable, f"must be a list of {', '.join(ENFORCEABLE)}"),
+    "graph": _check_graph,
+    "memory": _rule(_is_line, "must be the path of a file, or off"),
+    "memory_lines": _rule(_is_line_count, "must be a number from 5 to 200"),
+    "milestones": _rule(_is_path, "must be a path from the workspace's root"),
+    "workflow_status": _rule(_is_path, "must be a path from the workspace's root"),
+    "gates": {ANY: {"command": _check_command, "timeout": check_duration}},
+    "ttl": {ANY: check_duration},
+    "clean": {"completed": check_duration},
+}
+"""How each setting is checked."""
+_RULES_OF_PERSON: Rules = {
+    **_RULES,
+    "trust": {"folders": _rule(_are_folders, "must be a list of folders")},
+}

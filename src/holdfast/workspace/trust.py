@@ -10,6 +10,7 @@ expanded at use.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from holdfast.core import json_text
 from holdfast.core.refusal import shell_word
@@ -21,7 +22,7 @@ from holdfast.workspace.settings import TEAM, bad_command, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
 
     from holdfast.core.types import Fields, Json, Workflow
     from holdfast.workspace.location import Workspace
@@ -72,7 +73,7 @@ def list_requests(
         for gate, fields in recipe.get("gates", {}).items():
             if "command" in fields:
                 sources.setdefault((gate, fields["command"]), f"recipe {name}")
-    for gate, fields in settings.gates_of_team().items():
+    for gate, fields in settings.gates_of_team.items():
         if "command" in fields:
             sources.setdefault((gate, fields["command"]), TEAM)
     for state in states:
@@ -111,8 +112,12 @@ def describe_gate(gate: str) -> str:
 
 
 def is_approved(workspace: Workspace, command: str) -> bool:
-    approved = _approvals().get(_key(workspace), {})
-    return command in approved or _is_in_trusted_folder(workspace)
+    """Return True if the person approved the command here, or trusts the folder as a whole."""
+    if command in _approvals().get(_key(workspace), {}):
+        return True
+    here = os.path.join(os.path.realpath(workspace.root), "")
+    folders = map(os.path.expanduser, load(workspace.root).trusted_folders)
+    return any(here.startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
 
 
 def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
@@ -133,30 +138,19 @@ def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
 
 def approve(workspace: Workspace, commands: list[str], at: str) -> None:
     """Store that the person approved these commands."""
-    key = _key(workspace)
-    _change(lambda known: {**known, key: {**known.get(key, {}), **dict.fromkeys(commands, at)}})
+    with _changing_approvals() as approvals:
+        approvals.setdefault(_key(workspace), {}).update(dict.fromkeys(commands, at))
 
 
 def revoke(workspace: Workspace) -> int:
     """Remove every approval for this workspace; return how many there were."""
-    key = _key(workspace)
-    count = len(_approvals().get(key, {}))
-    _change(lambda known: {other: held for other, held in known.items() if other != key})
-    return count
+    with _changing_approvals() as approvals:
+        return len(approvals.pop(_key(workspace), {}))
 
 
 def _key(workspace: Workspace) -> str:
     """Return the key of a workspace's approvals, which all worktrees of a repository share."""
     return os.path.realpath(workspace.home)
-
-
-def _is_in_trusted_folder(workspace: Workspace) -> bool:
-    here = os.path.join(os.path.realpath(workspace.root), "")
-    folders = load(workspace.root).trusted_folders
-    return any(
-        here.startswith(os.path.join(os.path.realpath(os.path.expanduser(folder)), ""))
-        for folder in folders
-    )
 
 
 def _path() -> str:
@@ -181,14 +175,16 @@ def _approvals() -> dict[str, Fields]:
     return {key: value for key, value in workspaces.items() if isinstance(value, dict)}
 
 
-def _change(change: Callable[[dict[str, Fields]], dict[str, Fields]]) -> None:
-    """Replace the approvals by what ``change`` returns, under a lock of their own."""
+@contextmanager
+def _changing_approvals() -> Iterator[dict[str, Fields]]:
+    """Yield the approvals under a lock of their own, and store them as they are afterwards."""
     disk = Disk()
     disk.make_folder(person_folder(), 0o700)
     fd = disk.lock(f"{_path()}.lock", _WAIT_S)
     try:
-        changed = change(_approvals())
-        text = json_text.pretty({"version": VERSION, "workspaces": changed}) + "\n"
+        approvals = _approvals()
+        yield approvals
+        text = json_text.pretty({"version": VERSION, "workspaces": approvals}) + "\n"
         disk.replace_view(_path(), text.encode(), durable=True)
     finally:
         disk.close(fd)
@@ -203,12 +199,21 @@ class ConfiguredServer:
     __slots__ = ("args", "command", "environment", "headers", "name", "text", "url")
 
     def __init__(self, name: str, config: Fields) -> None:
-        _check_types(name, config)
+        for key in ("url", "command", "type"):
+            if not isinstance(config.get(key, ""), str):
+                raise _unusable(f"must have text as its {key}", name)
+        args = config.get("args", [])
+        if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
+            raise _unusable("must have a list of texts as its args", name)
+        for key in ("headers", "env"):
+            table = config.get(key, {})
+            if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+                raise _unusable(f"must have texts by name as its {key}", name)
         self.name = name
         self.url: str = config.get("url", "")
         self.headers: dict[str, str] = config.get("headers", {})
         self.command: str = config.get("command", "")
-        self.args: list[str] = config.get("args", [])
+        self.args: list[str] = args
         self.environment: dict[str, str] = config.get("env", {})
         kind: str = config.get("type", "http" if self.url else "stdio")
         if kind in _HTTP_TYPES and self.url:
@@ -239,22 +244,6 @@ class ConfiguredServer:
 
 def find_server(workspace: Workspace, name: str) -> ConfiguredServer:
     """Return the server of this name; raise ``Refused`` if it is missing or unusable."""
-    servers = _read_servers(workspace)
-    if name not in servers:
-        names = ", ".join(sorted(servers)[:_MAX_LISTED])
-        listed = f"; it names {names}" if names else ""
-        raise Refused(
-            "no_server",
-            f"the graph is to be kept by the server {name!r}, which {SERVERS_FILE} does not name"
-            f"{listed}",
-            f"name it in {SERVERS_FILE}, or set HOLDFAST_GRAPH=embedded",
-        )
-    if not isinstance(servers[name], dict):
-        raise _unusable("must be an object", name)
-    return ConfiguredServer(name, servers[name])
-
-
-def _read_servers(workspace: Workspace) -> Fields:
     path = os.path.join(workspace.root, SERVERS_FILE)
     if not is_inside(path, workspace.root):
         raise Refused(
@@ -269,21 +258,20 @@ def _read_servers(workspace: Workspace) -> Fields:
         document: Json = json_text.loads(raw or b"{}", strict=True)
     except json_text.BadJson as bad:
         raise _unusable(f"is not JSON (line {bad.line}: {bad.why})") from None
-    servers = document.get("mcpServers", {}) if isinstance(document, dict) else {}
-    return servers if isinstance(servers, dict) else {}
-
-
-def _check_types(name: str, config: Fields) -> None:
-    for key in ("url", "command", "type"):
-        if not isinstance(config.get(key, ""), str):
-            raise _unusable(f"must have text as its {key}", name)
-    args = config.get("args", [])
-    if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
-        raise _unusable("must have a list of texts as its args", name)
-    for key in ("headers", "env"):
-        table = config.get(key, {})
-        if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
-            raise _unusable(f"must have texts by name as its {key}", name)
+    servers = document.get("mcpServers") if isinstance(document, dict) else None
+    servers = servers if isinstance(servers, dict) else {}
+    if name not in servers:
+        names = ", ".join(sorted(servers)[:_MAX_LISTED])
+        listed = f"; it names {names}" if names else ""
+        raise Refused(
+            "no_server",
+            f"the graph is to be kept by the server {name!r}, which {SERVERS_FILE} does not name"
+            f"{listed}",
+            f"name it in {SERVERS_FILE}, or set HOLDFAST_GRAPH=embedded",
+        )
+    if not isinstance(servers[name], dict):
+        raise _unusable("must be an object", name)
+    return ConfiguredServer(name, servers[name])
 
 
 def _unusable(why: str, name: str | None = None) -> Refused:

@@ -9,7 +9,7 @@ from holdfast.cli.screen import Screen, count_cells, draw_bar, pad, shorten
 from holdfast.core.initiatives import CREATE, current_of
 from holdfast.core.refusal import shell_word
 from holdfast.initiatives import Initiatives
-from holdfast.keeper.initiative_link import initiative_view
+from holdfast.keeper.logs import initiative_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

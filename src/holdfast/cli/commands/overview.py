@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.adopt.unknown_records import announcement
+from holdfast.adopt.unknown_workflows import announcement
 from holdfast.answers import clean, row_view
 from holdfast.cli.answer import Answer
 from holdfast.cli.commands.workflow import status_table
@@ -185,7 +185,7 @@ def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 )
 def context(keeper: Keeper, _args: Arguments) -> Answer:
     from holdfast.initiatives import Initiatives
-    from holdfast.keeper.initiative_link import initiative_view
+    from holdfast.keeper.logs import initiative_view
 
     # The layers come first: listing the workflows updates layers that are behind.
     layers, notes = keeper.context()

@@ -1,12 +1,12 @@
-"""Adopt workflows that an agent started without Holdfast, from its own notes, and follow the notes.
+"""Adopt workflows that the ledger does not know: from records, and from an agent's own notes.
+
+Records come from another tool or from a clone, or they remain when the ledger was lost.
 
 There are two kinds of notes: ``CLAUDE.local.md``, which names a workflow and its phase, and a plan
 under ``CLAUDE/Plan/`` that is in progress. Each becomes a document in the formal format, as the
-agent would have written it.
-
-When the notes of a workflow change, its phase moves to theirs and its required reading is extended.
-Notes that did not change while the workflow went on are outdated and ignored. A workflow that has
-ended stays ended until the notes return to an earlier phase.
+agent would have written it. When the notes of a workflow change, its phase moves to theirs and its
+required reading is extended. Notes that did not change while the workflow went on are outdated and
+ignored. A workflow that has ended stays ended until the notes return to an earlier phase.
 """
 
 from __future__ import annotations
@@ -15,20 +15,28 @@ import os
 from itertools import chain, count
 
 from holdfast import formats
-from holdfast.core import diff
-from holdfast.core.record_formats import slug
+from holdfast.adopt import findings as adoption
+from holdfast.adopt.findings import expiry_note
+from holdfast.core import diff, json_text, selection
+from holdfast.core.record_formats import FORMATS, format_of, slug
 from holdfast.core.workflow import OPENING
+from holdfast.core.workflow.evidence import with_claims
 from holdfast.core.workflow.state import is_active
-from holdfast.formats.schema import Invalid
+from holdfast.errors import Refused
+from holdfast.formats import schema, signature
 from holdfast.formats.signature import SignedRecord
 from holdfast.storage.ledger import ACTIVE
-from holdfast.workspace.location import NOTES, PLANS
+from holdfast.workspace.location import NOTES, PLANS, is_inside, outside, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.adopt import Store, Transaction
     from holdfast.core.types import Fields, Workflow
 
+_SHARED = [spec.active for spec in FORMATS.values() if spec.is_slot]
+"""The record paths that several workflows use, one after another."""
 PLAN = "PLAN.md"
 _MARKER = "workflow state"
 _KINDS = ("planning", "qa-loop", "implementation")
@@ -50,7 +58,154 @@ _FOLLOWED = ("phase", "phases", "required_reading")
 """The fields of a known workflow that notes can change."""
 
 
-# Parsing
+# Records
+
+
+def adopt_all(tx: Transaction) -> bool:
+    """Adopt every unknown record of this worktree; return True if there was one."""
+    known = tx.store.ledger.active_records(tx.store.workspace.name)
+    adopted = False
+    for record in records_here(tx.store.workspace.root):
+        if record not in known:
+            adopted = adopt_file(tx, record) is not None or adopted
+    return adopted
+
+
+def peek_all(store: Store) -> list[Workflow]:
+    """Return the states of the records here that the ledger does not know. Change nothing."""
+    known = store.ledger.active_records(store.workspace.name)
+    states: list[Workflow] = []
+    try:
+        records = records_here(store.workspace.root)
+    except Refused:
+        return []  # A folder is a link out of the workspace; adopting reports it.
+    for record in records:
+        if record in known and record not in _SHARED:
+            continue
+        try:
+            read = _read(store, record)
+        except (OSError, Refused):
+            continue
+        # Only an intact record can replace a known one at a path that workflows share (REPLACED).
+        if read is None or (record in known and not read[2].intact):
+            continue
+        held = store.stream(read[1]["id"])
+        if held is None:
+            state: Workflow = {**read[1], "record": record, "worktree": store.workspace.name}
+            if _has_run_out(store, state):
+                store.note(f"{expiry_note(state)} (recorded by the next change)")
+                state = {**state, "status": "expired"}
+            states.append(with_claims(None, state))
+        elif record not in known and held.row["hash"] != read[2].hash:
+            _note_copy(store, held.state, record)
+    return states
+
+
+def _has_run_out(store: Store, state: Workflow) -> bool:
+    is_slot = FORMATS[format_of(state["record"])].is_slot
+    return is_slot and selection.has_run_out(state, store.now_ms())
+
+
+def announcement(state: Workflow) -> str:
+    """Return a sentence that says how an unknown record is adopted."""
+    return f"{state['record']} is not in the ledger yet: holdfast resume {state['id']} adopts it"
+
+
+def records_here(root: str) -> list[str]:
+    """Return the paths, relative to the root, of all files that have the path of a record.
+
+    Raise ``Refused`` if a folder on the way is outside the root.
+    """
+    records = []
+    for spec in FORMATS.values():
+        paths = [""]
+        for part in spec.active.split("/"):
+            start, star, end = part.partition("*")
+            if not star:
+                paths = [f"{path}{part}/" for path in paths]
+                continue
+            paths = [
+                f"{path}{name}/"
+                for path in paths
+                for name in _names(root, path.rstrip("/"))
+                if name.startswith(start) and name.endswith(end)
+            ]
+        records += [path.rstrip("/") for path in paths]
+    return records
+
+
+def _names(root: str, folder: str) -> list[str]:
+    full = os.path.join(root, folder)
+    if not os.path.isdir(full):
+        return []
+    if not is_inside(full, root):
+        raise outside(folder, root)
+    return sorted(name for name in os.listdir(full) if not name.startswith("."))
+
+
+def read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
+    """Return a record's bytes, its state and its signature; ``None`` if there is no record.
+
+    Raise ``BadJson`` or ``Invalid`` if the file is not a record.
+    """
+    path = store.workspace.inside(store.workspace.root, record)
+    raw = None if os.path.isdir(path) else store.files.read(path)
+    if raw is None or not raw.strip():
+        return None
+    json_text.loads(raw, strict=True)
+    sealed = signature.parse_signed(raw)
+    if not sealed.document:
+        return None
+    origin = store.origin(record, store.workspace.name)
+    return raw, formats.parse(format_of(record), sealed, None, origin), sealed
+
+
+def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
+    """Return what ``read`` returns; ``None``, with a note, if the file is not a record."""
+    try:
+        return read(store, record)
+    except json_text.BadJson as bad:
+        store.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
+    except schema.Invalid as invalid:
+        store.note(f"{record} is not a record ({invalid}); left as it is")
+    return None
+
+
+def adopt_file(tx: Transaction, record: str) -> Workflow | None:
+    """Adopt the record at this path; return ``None`` if it is not one, or its workflow is known."""
+    store = tx.store
+    read = _read(store, record)
+    if read is None:
+        return None
+    raw, parsed, sealed = read
+    held = store.stream(parsed["id"])
+    if held is not None:
+        if held.row["hash"] != sealed.hash:
+            _note_copy(store, tx.load(parsed["id"]), record)
+        return None
+    parsed = {**parsed, "record": record, "worktree": store.workspace.name}
+    adopted: Workflow = adoption.adopt(tx, parsed, record, expected=raw)
+    if _has_run_out(store, parsed):
+        # It ran out before it was adopted, and adopting it is not an activity of the workflow.
+        store.note(expiry_note(parsed))
+        tx.do(parsed["id"], "expire_workflow", {})
+        tx.commit()
+        adopted = tx.load(parsed["id"])
+    return adopted
+
+
+def _note_copy(store: Store, state: Workflow, record: str) -> None:
+    """Add a note that a file is a copy of a workflow with another record, or one that has ended."""
+    if state["record"] != record:
+        store.note(f"{record} is a copy of {state['id']}, whose record is {state['record']}")
+    elif state["status"] not in selection.ACTIVE:
+        store.note(
+            f"{record} is a copy of {state['id']} from before it ended ({state['status']}); "
+            f"holdfast resume {state['id']} brings it back"
+        )
+
+
+# Reading notes
 
 
 def detect(root: str) -> list[Fields]:
@@ -58,22 +213,20 @@ def detect(root: str) -> list[Fields]:
 
     ``said`` has the phase as written in the notes, and ``source`` is the path of the notes.
     """
-    notes = from_notes(_text(root, NOTES))
+    notes = from_notes(read_text(root, NOTES, _MAX_BYTES))
     try:
         folders = sorted(os.listdir(os.path.join(root, PLANS)))
     except OSError:
         folders = []
     # Plans are numbered in the order of their creation and never removed: the newest come last.
     paths = [os.path.join(PLANS, name, PLAN) for name in folders[-_MAX_FOLDERS:]]
-    plans = [plan for path in paths if (plan := from_plan(_text(root, path), path)) is not None]
-    return [*([] if notes is None else [notes]), *plans[-_MAX_PLANS:]]
+    plans = [from_plan(read_text(root, path, _MAX_BYTES), path) for path in paths]
+    known = [plan for plan in plans if plan is not None]
+    return [*([] if notes is None else [notes]), *known[-_MAX_PLANS:]]
 
 
 def from_notes(text: str) -> Fields | None:
-    """Return the workflow of ``CLAUDE.local.md``, or ``None``.
-
-    The text must have a marker, ``Workflow:`` and ``Phase:``, each in upper or lower case.
-    """
+    """Return the workflow of notes with a marker, ``Workflow:`` and ``Phase:``; else ``None``."""
     if _MARKER not in text.lower():
         return None
     values = _values(text, ("workflow", "phase"))
@@ -84,10 +237,7 @@ def from_notes(text: str) -> Fields | None:
 
 
 def from_plan(text: str, path: str) -> Fields | None:
-    """Return the workflow of a plan, or ``None``.
-
-    The plan must be in progress and contain the word "phase" or "workflow".
-    """
+    """Return the workflow of a plan in progress that has phases or a workflow; else ``None``."""
     low = text.lower()
     if _IN_PROGRESS not in low or not ("phase" in low or "workflow" in low):
         return None
@@ -202,20 +352,7 @@ def _reading(text: str) -> list[str]:
     return [item for item in items if item.startswith("@") and " " not in item and len(item) > 1]
 
 
-def _text(root: str, path: str) -> str:
-    """Return the beginning of a file in the workspace, or "" if it cannot be read."""
-    full = os.path.join(root, path)
-    top = os.path.join(os.path.realpath(root), "")
-    if not os.path.isfile(full) or not os.path.realpath(full).startswith(top):
-        return ""
-    try:
-        with open(full, "rb") as file:
-            return file.read(_MAX_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
-
-
-# Adopting
+# Adopting and following notes
 
 
 def take_in(tx: Transaction) -> list[str]:
@@ -240,7 +377,7 @@ def take_in(tx: Transaction) -> list[str]:
             elif not _follow(tx, state, document, notes):
                 continue
             changed.append(stream)
-        except Invalid as invalid:
+        except schema.Invalid as invalid:
             store.note(f"the notes on {document['workflow'][:60]!r} make no sense: {invalid}")
     return changed
 
@@ -303,36 +440,26 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
     document_now, rest = formats.module("formal").render(state)
     reading = [*state["required_reading"], *document["required_reading"]]
     updates: Fields = {"required_reading": list(dict.fromkeys(reading))}
-    names = [phase["name"] for phase in state["phases"]]
-    phase = _phase_after(document_now["phase"], names, notes["said"])
+    phase, said = document_now["phase"], notes["said"]
     last = _last_followed(store, state["id"], notes["source"])
-    if notes["said"] != last and (
-        last is not None or phase["current"] >= document_now["phase"]["current"]
-    ):
-        updates["phase"] = phase
+    if said and said != last:
+        # What the notes do not say about the phase is kept.
+        after = {**phase, "status": "in_progress", **said}
+        names = [known["name"] for known in state["phases"]]
+        if "current" not in said and said["name"] in names:
+            after["current"] = names.index(said["name"]) + 1
+        if last is not None or after["current"] >= phase["current"]:
+            updates["phase"] = {**after, "total": max(after["total"], after["current"])}
     origin = store.origin(state["record"], state["worktree"])
     sealed = SignedRecord({**document_now, **updates}, None, intact=False)
-    after = formats.parse("formal", sealed, rest, origin)
-    changes = [
-        change
-        for change in diff.diff(state, after)  # type: ignore[arg-type]
-        if change[0][0] in _FOLLOWED
-    ]
+    followed: Any = formats.parse("formal", sealed, rest, origin)
+    changes = diff.diff(state, followed)  # type: ignore[arg-type]
+    changes = [change for change in changes if change[0][0] in _FOLLOWED]
     if not changes:
         return False
     args = {"base": store.ledger.head_seq, "changes": changes, "notes": notes}
     tx.do(state["id"], "adopt_edit", args)
     return True
-
-
-def _phase_after(phase: Fields, names: list[str], noted: Fields) -> Fields:
-    """Return the record's phase updated by the notes. Fields missing in the notes are kept."""
-    if not noted:
-        return phase
-    after = {**phase, "status": "in_progress", **noted}
-    if "current" not in noted and noted["name"] in names:
-        after["current"] = names.index(noted["name"]) + 1
-    return {**after, "total": max(after["total"], after["current"])}
 
 
 def _last_followed(store: Store, stream: str, source: str) -> Fields | None:

@@ -1,0 +1,194 @@
+"""What leaves the folders of records, and how it comes back.
+
+The records of expired workflows, and of skill workflows that ended long ago, are removed. Each
+removal is an event, and ``holdfast resume ID`` restores the workflow.
+
+The folder of a loop has its record, its pages and its log. It moves into the archive, out of it, or
+into another worktree, one file at a time. Nothing in the target is overwritten. If the process is
+killed, the next ``archive`` or ``resume`` moves the rest.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import formats
+from holdfast.core import selection
+from holdfast.core import time as times
+from holdfast.core.record_formats import formats_with
+from holdfast.errors import HoldfastError
+from holdfast.storage import skill_index
+from holdfast.storage.ledger import ACTIVE
+from holdfast.system.disk import FOLDER, ODD, SPARE
+from holdfast.workspace import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.types import Fields, Workflow
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
+    from holdfast.workspace.location import Workspace
+
+HOME = ".claude/iterative"
+ARCHIVE = f"{HOME}/archive"
+RECORD = "state.json"
+PROGRESS = "progress.md"
+_SPARE = ".state.json.holdfast"
+_CLEANED = "cleaned_at"
+_EVERY = "1h"
+_MAX_AT_ONCE = 100
+"""The number of records that automatic cleaning removes at a time, to keep the command fast."""
+
+
+def list_due(store: Store) -> list[Fields]:
+    """Return ``id``, ``why`` and ``record`` of each workflow that ``clean`` would remove now."""
+    kept = settings.load(store.workspace.root).completed_kept
+    now_ms = store.now_ms()
+    rows = [
+        {"id": row["id"], "why": f"inactive > {row['ttl']}", "record": row["record"]}
+        for row in store.ledger.rows(f"{ACTIVE} AND ttl IS NOT NULL")
+        if selection.has_run_out(row, now_ms)
+    ]
+    for row, path in store.ledger.completed_records(formats_with("completed")):
+        if not times.is_past(now_ms, row["updated_at"], kept):
+            break
+        why = f"{row['status']} > {kept} ago"
+        rows.append({"id": row["id"], "why": why, "record": path})
+    return rows
+
+
+def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
+    """Remove the records that are due, at most ``most`` of them; return their rows."""
+    store = tx.store
+    cleaned = []
+    for row in list_due(store)[:most]:
+        # Loading adopts an edit of the record, or else expires a workflow whose time has run out.
+        state = tx.load(row["id"])
+        if state is None or state["status"] in selection.ACTIVE:
+            continue
+        if state["status"] != "expired":
+            tx.do(row["id"], "clean_record", {})
+        cleaned.append(row)
+    tx.put_fact(_CLEANED, store.now())
+    tx.commit()
+    folder = os.path.dirname(os.path.join(store.workspace.root, skill_index.NAME))
+    if os.path.isdir(folder) and os.path.isdir("/proc/self"):
+        # Temporary files beside the index are named by the process that wrote them.
+        for name in os.listdir(folder):
+            writer = name.removesuffix(SPARE).rpartition(".")[2]
+            if name.endswith(SPARE) and writer.isdecimal() and not os.path.isdir(f"/proc/{writer}"):
+                store.disk.remove(os.path.join(folder, name))
+    return cleaned
+
+
+def clean_at_times(tx: Transaction) -> None:
+    """Run ``clean`` at most once an hour. An error only adds a note to the command's answer."""
+    store = tx.store
+    try:
+        last = store.ledger.fact(_CLEANED)
+        if last and not times.is_past(store.now_ms(), last, _EVERY):
+            return
+        for row in clean(tx, _MAX_AT_ONCE):
+            store.note(f"{row['id']} left the folder ({row['why']}): holdfast resume {row['id']}")
+    except (OSError, HoldfastError) as error:
+        store.note(f"cleaning up did not work ({error})")
+
+
+# The folder of a loop
+
+
+def folder_of(workspace: Workspace, state: Workflow) -> str | None:
+    """Return the absolute path of a loop's folder; ``None`` if its worktree is gone."""
+    root = workspace.root_of(state["worktree"])
+    return None if root is None else os.path.dirname(workspace.inside(root, state["record"]))
+
+
+def active_record(state: Workflow) -> str:
+    """Return the path of a loop's record while it is not archived."""
+    if not formats.is_archived(state["record"]):
+        return state["record"]
+    default = formats.active_path("loop", state["id"], state["created_at"])
+    return state.get("archived_from", default)
+
+
+def bring_here(tx: Transaction, state: Workflow) -> str:
+    """Move a loop's folder from the archive or another worktree to its place in this worktree.
+
+    Return the path of its record. The event follows: a process that is killed before it leaves some
+    pages here and the loop where it was, and another ``resume`` moves the rest.
+    """
+    store = tx.store
+    record = active_record(state)
+    source = folder_of(store.workspace, state)
+    target = os.path.dirname(store.workspace.inside(store.workspace.root, record))
+    is_own = os.path.dirname(os.path.dirname(state["record"])) in (HOME, ARCHIVE)
+    if source is not None and source != target and is_own:
+        # The record of an active loop is written after the event.
+        with_record = formats.is_archived(state["record"])
+        root = store.workspace.root
+        move_files(store, root, source, target, first=PROGRESS, with_record=with_record)
+    return record
+
+
+def move_files(
+    store: Store, root: str, source: str, target: str, *, first: str = "", last: str = "",
+    with_record: bool = True,
+) -> None:  # fmt: skip
+    """Move every file of a folder. A file in the way of a page is renamed first.
+
+    The log enters the archive last and leaves it first: a folder with a log is complete. ``root``
+    is that of the target's worktree.
+    """
+    disk = store.disk
+    try:
+        names = sorted(os.listdir(source), key=lambda name: (name == last, name != first, name))
+    except OSError:
+        return
+    if not with_record:
+        names = [name for name in names if name != RECORD and not name.startswith(_SPARE)]
+    if names:
+        disk.make_folder(target)
+        # People's files move into the target: its name has to be durable before, theirs before the
+        # source is removed.
+        store.files.sync_names(target, root)
+    for name in names:
+        page, path = os.path.join(source, name), os.path.join(target, name)
+        if os.path.lexists(path):
+            renamed = _free_path(target, name)
+            disk.move(path, renamed)
+            content = disk.read_own(renamed)
+            if content not in (FOLDER, ODD) and content == disk.read_own(page):
+                disk.remove(renamed)
+            else:
+                store.note(f"another {name} stood here, and is now {os.path.basename(renamed)}")
+        disk.move_across(page, _free_path(target, name))
+    if names:
+        disk.sync_folder(target)
+    disk.remove_folder(source)
+
+
+def _free_path(folder: str, name: str) -> str:
+    stem, ending = os.path.splitext(name)
+    number = 2
+    while os.path.lexists(os.path.join(folder, name)):
+        name, number = f"{stem}-{number}{ending}", number + 1
+    return os.path.join(folder, name)
+
+
+def free_archive_folder(root: str, slug: str, now: str) -> str:
+    """Return a free path in the archive: ``SLUG-20260114``, else with a number appended."""
+    stem = f"{ARCHIVE}/{slug}-{now[:10].replace('-', '')}"
+    path, number = stem, 2
+    while _is_taken(os.path.join(root, path)):
+        path, number = f"{stem}-{number}", number + 1
+    return path
+
+
+def _is_taken(folder: str) -> bool:
+    """Return whether a folder has files. One spare is left by a writer killed before its commit."""
+    if not os.path.lexists(folder):
+        return False
+    try:
+        return not set(os.listdir(folder)) <= {_SPARE}
+    except OSError:
+        return True
