@@ -112,16 +112,18 @@ def run_gate(
     before = tree.read(workspace)
     commit = workspace.commit()
     outcome = _run(workspace, command, echo, is_cancelled)
-    after = tree.read(workspace)
+    finish = tree.start(workspace)
+    before_digest = tree.digest_of(before)  # while git looks at the files
+    after = finish()
     changed = tree.changed(before, after)
-    after_digest = tree.digest_of(after)
+    after_digest = before_digest if after == before else tree.digest_of(after)
     fields: Fields = {
         "command": command.text,
         "exit_code": outcome.exit_code,
         "duration_ms": outcome.duration_ms,
         "output_tail": outcome.tail.rstrip("\n"),
         "commit": commit,
-        "tree": tree.digest_of(before) if changed else after_digest,
+        "tree": before_digest if changed else after_digest,
     }
     if outcome.signal is not None:
         fields["signal"] = outcome.signal
