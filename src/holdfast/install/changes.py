@@ -9,6 +9,7 @@ Holdfast wrote.
 from __future__ import annotations
 
 import difflib
+import io
 import os
 from contextlib import contextmanager
 
@@ -60,14 +61,11 @@ class FileChange:
 def unified_diff(before: bytes | None, after: bytes | None, name: str) -> str:
     """Return the difference between two contents of a file; ``None`` is no file."""
     names = (_NO_FILE if before is None else name, _NO_FILE if after is None else name)
-    rows = difflib.unified_diff(_lines(before), _lines(after), *names)
+    texts = [(raw or b"").decode(errors="replace") for raw in (before, after)]
+    # Split at line feeds only, as other tools count lines.
+    old, new = [list(io.StringIO(text, newline="\n")) for text in texts]
+    rows = difflib.unified_diff(old, new, *names)
     return "".join([row if row.endswith("\n") else f"{row}\n{_NO_NEWLINE}" for row in rows])
-
-
-def _lines(raw: bytes | None) -> list[str]:
-    """Split at line feeds only, as other tools count lines."""
-    *lines, last = (raw or b"").decode(errors="replace").split("\n")
-    return [*[f"{line}\n" for line in lines], *([last] if last else [])]
 
 
 class Changes:

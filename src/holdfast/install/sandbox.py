@@ -19,8 +19,7 @@ import tomllib
 from holdfast.core.json_text import is_encodable
 from holdfast.errors import Refused
 from holdfast.install.agents import AGENTS, USER
-from holdfast.install.client_files import BOM, MAX_FILE_BYTES, SharedFile
-from holdfast.install.entries import Misfit
+from holdfast.install.client_files import BOM, MAX_FILE_BYTES, Misfit, SharedFile
 from holdfast.workspace.location import is_inside
 from holdfast.workspace.settings import BadSettings
 
