@@ -14,7 +14,7 @@ from holdfast.core.briefing import place_of, quoted
 from holdfast.core.next_step import current_task, inner_phase, next_step
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.errors import Refused
-from holdfast.mcp.tools import schema_errors
+from holdfast.mcp.messages import schema_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _change_task(keeper: Keeper, args: Fields) -> Fields:
     openWorldHint=True,
 )
 def _record_gate(keeper: Keeper, args: Fields) -> Fields:
-    """Record a gate or a test run; ``gate_runs`` runs gates."""
+    """Record a gate or a test run; ``workflows`` runs gates, in a thread."""
     if args["action"] == "tests":
         (command,) = required(args, "gate", "command")
         tests = {name: args.get(name, []) for name in ("failing", "passing")}
