@@ -163,7 +163,9 @@ def _hash_files(repository: git.Repository, names: list[str]) -> Tree:
     plain: list[tuple[str, str]] = []
     for name in names:
         mode = _mode(os.path.join(root, name))
-        if mode in ("100644", "100755") and _is_one_line(name):
+        # git takes a line with such a name literally.
+        is_line = "\n" not in name and not name.startswith('"') and not name.endswith("\r")
+        if mode in ("100644", "100755") and is_line:
             plain.append((name, mode))
         elif mode:
             tree[name] = f"{mode} {_hash_file(os.path.join(root, name), mode)}"
@@ -178,11 +180,6 @@ def _hash_files(repository: git.Repository, names: list[str]) -> Tree:
     for (name, mode), hashed in zip(plain, hashes, strict=False):
         tree[name] = f"{mode} {hashed}"
     return tree
-
-
-def _is_one_line(name: str) -> bool:
-    """Return True if git takes a line with this name literally."""
-    return "\n" not in name and not name.startswith('"') and not name.endswith("\r")
 
 
 def _mode(path: str) -> str:

@@ -99,7 +99,10 @@ class Changes:
             if after != raw:
                 original = file.without_ours(raw, entry)
                 text = None if original is None else original.decode()
-                self._journal.keep(file.key, _next_entry(entry, text, raw, after))
+                is_ours = entry is not None and raw is not None and entry.is_ours_alone(raw)
+                written = [*(entry.written if entry and is_ours else []), digest(after)]
+                new = JournalEntry(text, written[-_MAX_WRITTEN:], digest(raw or b""))
+                self._journal.keep(file.key, new)
             return after
 
         self._clear_spares(file)
@@ -234,15 +237,6 @@ class JournalEntry:
         """Return True if these bytes are ours, the original, or what the last write replaced."""
         original = [] if self.original is None else [digest(self.original.encode())]
         return digest(raw) in (*self.written, self.before, *original)
-
-
-def _next_entry(
-    entry: JournalEntry | None, original: str | None, before: bytes | None, after: bytes
-) -> JournalEntry:
-    """Return the entry to write before ``after`` replaces ``before``."""
-    continues = entry is not None and before is not None and entry.is_ours_alone(before)
-    written = [*(entry.written if entry and continues else []), digest(after)]
-    return JournalEntry(original, written[-_MAX_WRITTEN:], digest(before or b""))
 
 
 class Journal:

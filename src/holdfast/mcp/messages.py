@@ -199,7 +199,8 @@ def _errors(schema: Fields, value: Json, path: str) -> Iterator[str]:
     kinds = kind if isinstance(kind, list) else [kind]
     at = f" at {path}" if path else ""
     if kinds and not any(_is(value, kind) for kind in kinds):
-        yield f"Invalid input: expected {' or '.join(kinds)}, received {_kind(value)}{at}"
+        received = next(kind for kind in _KINDS if kind != "integer" and _is(value, kind))
+        yield f"Invalid input: expected {' or '.join(kinds)}, received {received}{at}"
     elif "enum" in schema and value not in schema["enum"]:
         options = "|".join(f'"{option}"' for option in schema["enum"])
         yield f"Invalid option: expected one of {options}{at}"
@@ -221,11 +222,6 @@ def _errors(schema: Fields, value: Json, path: str) -> Iterator[str]:
 
 def _is(value: Json, kind: str) -> bool:
     return isinstance(value, _KINDS[kind]) and (kind == "boolean" or not isinstance(value, bool))
-
-
-def _kind(value: Json) -> str:
-    kinds = (kind for kind in _KINDS if kind != "integer")
-    return next(kind for kind in kinds if _is(value, kind))
 
 
 def text_result(text: str, fields: Fields | None = None, *, ok: bool = True) -> Fields:

@@ -130,7 +130,10 @@ class Server:
     def _dispatch(self, request: Message) -> Fields | None:
         """Return the result of a request; ``None`` for a notification, or if it comes later."""
         if not request.has_id:
-            self._take_notification(request)
+            cancelled = request.params.get("requestId")
+            if request.method == "notifications/cancelled" and isinstance(cancelled, (str, int)):
+                self._listening.pop(cancelled, None)
+                self._app.cancel(cancelled)
             return None
         request.check_version()
         method = self._methods.get(request.method)
@@ -197,13 +200,6 @@ class Server:
         meta = {messages.SUBSCRIPTION_KEY: request.id}
         params = {"notifications": accepted, "_meta": meta}
         self.notify("notifications/subscriptions/acknowledged", params)
-
-    def _take_notification(self, message: Message) -> None:
-        if message.method == "notifications/cancelled":
-            request_id = message.params.get("requestId")
-            if isinstance(request_id, (str, int)):
-                self._listening.pop(request_id, None)
-                self._app.cancel(request_id)
 
 
 def _parse(line: bytes | TooLong) -> Message | None:
