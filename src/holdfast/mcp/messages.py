@@ -182,10 +182,6 @@ def error_response(error: ProtocolError, request: Message | None) -> Fields:
     return {"jsonrpc": "2.0", "id": request_id, "error": fields}
 
 
-def notification(method: str, params: Fields) -> Fields:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
-
-
 # Tools
 
 

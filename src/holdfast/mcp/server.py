@@ -146,7 +146,7 @@ class Server:
         self._pipe.send(messages.response(request, result, self._info()))
 
     def notify(self, method: str, params: Fields) -> None:
-        self._pipe.send(messages.notification(method, params))
+        self._pipe.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def notify_subscribers(self, uri: str) -> None:
         method = "notifications/resources/updated"

@@ -42,7 +42,8 @@ _LAST_OUTPUT: Fields = {
 }
 
 TOOLS: list[Fields] = []
-_CALLS: dict[str, Call] = {}
+CALLS: dict[str, Call] = {}
+"""By the name of a tool: the function that returns the fields of its answer."""
 
 
 def _one_of(*words: str) -> Fields:
@@ -78,7 +79,7 @@ def _tool(
     )
 
     def register(function: Call) -> Call:
-        _CALLS[name] = function
+        CALLS[name] = function
         return function
 
     return register
@@ -91,11 +92,6 @@ def check_arguments(name: str, arguments: Fields) -> None:
     if errors:
         why = "; ".join(errors[:5])
         raise Refused("invalid", f"{name}: {why}", "call it as its schema says")
-
-
-def call(keeper: Keeper, name: str, arguments: Fields) -> Fields:
-    """Call a tool and return the fields of its answer."""
-    return _CALLS[name](keeper, arguments)
 
 
 def changed(receipt: Receipt, **more: Json) -> Fields:

@@ -82,9 +82,10 @@ class WorkflowApp(App):
         return self._keeper
 
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
-        names = [tool["name"] for tool in workflow_tools.TOOLS]
-        if name not in names:
-            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", {"tools": names})
+        tool = workflow_tools.CALLS.get(name)
+        if tool is None:
+            known = {"tools": list(workflow_tools.CALLS)}
+            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", known)
         try:
             workflow_tools.check_arguments(name, arguments)
             if name == "gate" and arguments["action"] == "run":
@@ -93,7 +94,7 @@ class WorkflowApp(App):
                 run = GateRun(lambda: self._open_sharing(None), arguments, context)
                 self._runs = [*[other for other in self._runs if other.thread.is_alive()], run]
                 return None
-            return tool_result(workflow_tools.call(self._open(), name, arguments))
+            return tool_result(tool(self._open(), arguments))
         except Exception as error:  # noqa: BLE001 - every call is answered
             return tool_failure(error, arguments)
 
