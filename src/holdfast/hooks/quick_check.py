@@ -11,6 +11,7 @@ import time
 
 from holdfast import __version__
 from holdfast.core import json_text
+from holdfast.errors import HoldfastError
 from holdfast.workspace.location import find
 
 TYPE_CHECKING = False
@@ -141,7 +142,6 @@ def log_fault(workspace: Workspace, error: BaseException) -> None:
     if not os.path.isdir(workspace.home):
         return
     from holdfast.core.time import iso
-    from holdfast.errors import HoldfastError
     from holdfast.system.disk import Disk
 
     at = iso(time.time_ns() // 1_000_000)

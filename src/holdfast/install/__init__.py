@@ -85,7 +85,7 @@ def init(
             config_change = _allow_ledger(user_run, config, disk, config_change)
             # A command in the sandbox cannot name the worktree: it cannot write git's folder.
             workspace.take_name(disk, Ledger(workspace.home, disk, 0.0).has_worktree)
-        if obstacle := config.obstacle(config.parse(config_change.after or b""), disk):
+        if obstacle := config.obstacle(config.parse(config_change.after or b"")):
             notes.append(f"Codex's commands cannot write the ledger: {'; '.join(obstacle)}")
         changes.append(config_change)
     after = {change.file.key: change.after or b"" for change in changes}

@@ -21,6 +21,7 @@ from errno import EINVAL
 
 from holdfast.core import json_text
 from holdfast.core.json_positions import line_of_path
+from holdfast.core.json_text import digest
 from holdfast.errors import Refused
 from holdfast.install.agents import AGENTS, ENTRY, HOOKS, TEAM, USER
 from holdfast.system.disk import Disk
@@ -30,11 +31,22 @@ from holdfast.workspace.settings import BadSettings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import TypedDict
 
     from holdfast.core.types import Fields, Json
     from holdfast.install.agents import Agent
-    from holdfast.install.changes import JournalEntry
     from holdfast.workspace.location import Workspace
+
+    class JournalEntry(TypedDict):
+        """What the journal has of one file."""
+
+        original: str | None
+        """Its text before ``init``; ``None`` if there was no file."""
+        written: list[str]
+        """Digests of texts that are the original with our entries and nothing else."""
+        before: str
+        """The digest of the file's content at the last write."""
+
 
 SERVERS_FILE = ".mcp.json"
 SERVERS = "mcpServers"
@@ -59,6 +71,11 @@ _ARGUMENTS = "$ARGUMENTS"
 
 
 # Files
+
+
+def is_ours_alone(raw: bytes | None, entry: JournalEntry | None) -> bool:
+    """Return True if only Holdfast has changed the file, according to the journal."""
+    return raw is not None and entry is not None and digest(raw) in entry["written"]
 
 
 class ClientFile(ABC):
@@ -153,8 +170,9 @@ class SharedFile(ClientFile):
     def without_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes | None:
         if raw is None:
             return None
-        original = None if entry is None or entry.original is None else entry.original.encode()
-        if entry is not None and entry.is_ours_alone(raw):
+        text_before = None if entry is None else entry["original"]
+        original = None if text_before is None else text_before.encode()
+        if is_ours_alone(raw, entry):
             return original
         if _OURS not in raw:
             return raw
@@ -225,14 +243,10 @@ class SkillFile(ClientFile):
         self.text = text.encode()
 
     def with_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes:
-        if raw is None or (entry is not None and entry.is_ours_alone(raw)):
-            return self.text
-        return raw
+        return self.text if raw is None or is_ours_alone(raw, entry) else raw
 
     def without_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes | None:
-        if raw is None or raw == self.text:
-            return None
-        return None if entry is not None and entry.is_ours_alone(raw) else raw
+        return None if raw in (None, self.text) or is_ours_alone(raw, entry) else raw
 
 
 def read_settings(path: str, root: str | None) -> Fields:

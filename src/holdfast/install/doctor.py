@@ -277,11 +277,11 @@ def _sandbox(here: Installation) -> Results:
         file = sandbox_file(here.keeper.workspace)
         if file is None:
             return
-        config = file.config(Disk())
+        config = file.config()
     except (HoldfastError, OSError) as error:
         yield status, str(error), getattr(error, "hint", "") or f"make {config_path()} readable"
         return
-    obstacle = file.obstacle(config, Disk())
+    obstacle = file.obstacle(config)
     if obstacle is None:
         yield "good", "commands in Codex's sandbox can write the ledger", ""
     else:
