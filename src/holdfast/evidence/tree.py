@@ -140,8 +140,8 @@ def _stamp(path: str) -> object:
 
 
 def _split(output: bytes | None) -> list[str]:
-    rows = (output or b"").decode(errors="surrogateescape").split("\0")
-    return [row for row in rows if row]
+    """Return the rows of an answer; each ends with a zero byte."""
+    return (output or b"").decode(errors="surrogateescape").split("\0")[:-1]
 
 
 def _is_unchecked(tag: str, mode: str, path: str) -> bool:

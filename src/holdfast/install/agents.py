@@ -24,6 +24,8 @@ SCOPES = (TEAM, LOCAL, USER)
 COMMAND = "holdfast hook"
 ENTRY = ("holdfast", "hooks", "entry.py")
 HOOKS = "hooks"
+ENFORCING_EVENTS = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
+"""The events at which each kind of rule can be enforced."""
 _SHARED_SKILLS = os.path.join(".agents", "skills")
 """The folder for skills that Codex and Gemini CLI share."""
 
@@ -82,8 +84,9 @@ class Agent:
         return {"command": " ".join([shell_word(word) for word in words]) or COMMAND}
 
     def enforceable(self) -> list[str]:
-        """Return what can be enforced: reading only if the client reports what it reads."""
-        return ["reading", "stop"] if len(self.enforcing) > 1 else ["stop"]
+        """Return the kinds of rules that can be enforced."""
+        kinds = ENFORCING_EVENTS.items()
+        return [kind for kind, events in kinds if not self.enforcing.keys().isdisjoint(events)]
 
 
 class Claude(Agent):

@@ -16,7 +16,15 @@ from holdfast.adopt import agent_notes
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, HoldfastError, ways_to_write
-from holdfast.install.agents import AGENTS, COMMAND, SCOPES, USER, fastest_command, which
+from holdfast.install.agents import (
+    AGENTS,
+    COMMAND,
+    ENFORCING_EVENTS,
+    SCOPES,
+    USER,
+    fastest_command,
+    which,
+)
 from holdfast.install.client_files import (
     OUR_SERVER,
     SERVER,
@@ -45,8 +53,6 @@ if TYPE_CHECKING:
     """Status (good, bad or unknown), what was found, and a hint; a bad one has a hint."""
 
 RECORD_FOLDERS = (".claude", os.path.join("untracked", "workflow-state"))
-ENFORCING_EVENTS = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
-"""The events at which each kind of rule can be enforced."""
 MAX_EVENTS = 5_000
 """The number of events that are searched for the last compaction and briefing."""
 _WAL = "wal"
