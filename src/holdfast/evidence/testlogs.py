@@ -272,7 +272,12 @@ class CargoReader(RunnerReader):
         elif line == "failures:":
             self._is_listing, self._is_output = True, False
         elif self._is_listing and line.strip():
-            self._list(line)
+            # The heading precedes both the output of failed tests and the list of their names.
+            if line.startswith("    "):
+                self.fail(line.strip())
+            else:
+                self._is_listing = False
+                self._is_output = line.startswith("---- ")
         elif self._is_output:
             self._look_for_panic(line)
         elif line.startswith(_CARGO_ERRORS):
@@ -296,14 +301,6 @@ class CargoReader(RunnerReader):
             self.fail(name)
         elif not verdict.startswith("ignored"):
             self._unfinished = name
-
-    def _list(self, line: str) -> None:
-        """Record a failed test. ``failures:`` precedes both the output and the list of names."""
-        if line.startswith("    "):
-            self.fail(line.strip())
-        else:
-            self._is_listing = False
-            self._is_output = line.startswith("---- ")
 
     def _look_for_panic(self, line: str) -> None:
         if self._has_panicked and line.strip():

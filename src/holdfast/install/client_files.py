@@ -111,9 +111,8 @@ class ClientFile(ABC):
                 "replace the link by a file of its own, or set it up for yourself: "
                 f"holdfast init --agent {self.agent.name} --user",
             )
-        target = folder = os.path.realpath(self.path)
-        while not os.path.lexists(folder):
-            folder = os.path.dirname(folder)
+        target = os.path.realpath(self.path)
+        folder = existing_part(target)
         obstacle = ""
         if os.path.islink(self.path) and not os.path.exists(self.path):
             obstacle = f"{self.path} is a link to nothing"
@@ -128,6 +127,13 @@ class ClientFile(ABC):
                 "move it away, then run the command again",
             )
         return target
+
+
+def existing_part(path: str) -> str:
+    """Return the path, or the first folder above it that exists."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
 
 
 class SharedFile(ClientFile):

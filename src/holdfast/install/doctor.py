@@ -29,6 +29,7 @@ from holdfast.install.client_files import (
     OUR_SERVER,
     SERVER,
     SERVERS_FILE,
+    existing_part,
     has_server,
     own_handlers,
     read_settings,
@@ -239,20 +240,13 @@ def _folders(here: Installation) -> Results:
     workspace = here.keeper.workspace
     folders = [here.home, *(os.path.join(here.root, name) for name in RECORD_FOLDERS)]
     tops = [os.path.realpath(top) for top in (here.root, workspace.common or here.root)]
-    ledger = _existing_part(here.home)
+    ledger = existing_part(here.home)
     results = [
         _try_to_write(folder, tops, ways_to_write(here.home) if folder == ledger else "")
-        for folder in dict.fromkeys(map(_existing_part, folders))
+        for folder in dict.fromkeys(map(existing_part, folders))
     ]
     # If all are good, the ledger's is enough.
     yield from [result for result in results if result[0] == "bad"] or results[:1]
-
-
-def _existing_part(folder: str) -> str:
-    """Return the folder, or the first one above it that exists."""
-    while not os.path.lexists(folder):
-        folder = os.path.dirname(folder)
-    return folder
 
 
 def _try_to_write(folder: str, tops: list[str], hint: str) -> tuple[str, str, str]:
