@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.evidence import ansi, testlogs
+from holdfast.evidence import run, testlogs
 
-MODULES = [ansi, testlogs]
+MODULES = [run, testlogs]
 MEBIBYTE = 1024 * 1024
 OUTPUTS = Path(__file__).parent / "outputs"
 

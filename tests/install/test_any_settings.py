@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast import install
 from holdfast.install.agents import AGENTS
-from holdfast.install.entries import add_hooks, edit, own_handlers, remove_hooks
+from holdfast.install.client_files import add_hooks, edit, own_handlers, remove_hooks
 from support.git_template import make_repository
 
 EVENTS = ("SessionStart", "PreCompact", "PostToolUse", "Stop", "Notification", "hooks")

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from holdfast.install import setup
+from holdfast import install
 from holdfast.install.agents import AGENTS
-from holdfast.install.entries import is_our_handler
+from holdfast.install.client_files import is_our_handler
 from holdfast.system.disk import Disk
 from support.settings_samples import FILES
 
@@ -246,7 +246,7 @@ class Disturbed(Disk):
 
 @pytest.fixture
 def disturbed(monkeypatch):
-    monkeypatch.setattr(setup, "Disk", Disturbed)
+    monkeypatch.setattr(install, "Disk", Disturbed)
     return lambda *saves: setattr(Disturbed, "saves", [save.encode() for save in saves])
 
 

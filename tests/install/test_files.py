@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Keeper, install
 from holdfast.install.agents import AGENTS, fastest_command
-from holdfast.install.entries import is_our_handler
+from holdfast.install.client_files import is_our_handler
 from install.conftest import skill_files, skills_in
 from support.settings_samples import BIG, FILES
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from holdfast import install
-from holdfast.install.entries import has_server
+from holdfast.install.client_files import has_server
 from holdfast.workspace.settings import BadSettings
 
 FILE = ".mcp.json"

@@ -6,10 +6,12 @@ import contextlib
 import os
 import random
 import types
+from unittest import mock
 
 from holdfast import Keeper
-from holdfast.hooks import handlers, log, quick_check
+from holdfast.hooks import handlers, quick_check
 from holdfast.layers.graph import mcp_delivery
+from holdfast.system import disk as system_disk
 from holdfast.workspace import location, trust
 from month.world import AgentDisk
 
@@ -79,10 +81,18 @@ def inhabited(month):
     def printed(answer):
         month.world.here.hook.printed(answer)
 
+    log_fault = quick_check.log_fault
+
+    def logged(workspace, error):
+        disk = AgentDisk(month.world, month.world.here)
+        with mock.patch.object(system_disk, "Disk", return_value=disk):
+            log_fault(workspace, error)
+
     places = [
         (handlers, "Keeper", keeper_of_hook),
-        (log, "Disk", lambda: AgentDisk(month.world, month.world.here)),
-        (log, "time", types.SimpleNamespace(time_ns=lambda: month.world.now() * 1_000_000)),
+        (handlers, "log_fault", logged),
+        (quick_check, "log_fault", logged),
+        (quick_check, "time", types.SimpleNamespace(time_ns=lambda: month.world.now() * 1_000_000)),
         (quick_check, "_read", read),
         (quick_check, "_print", printed),
         (os, "urandom", chance.randbytes),

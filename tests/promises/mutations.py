@@ -140,12 +140,13 @@ def _unchecked(_original):
 
 
 def _raising(_original):
-    from holdfast.hooks import quick_check
+    from holdfast.hooks import handlers, quick_check
 
     def main():
         event = quick_check._event(quick_check._read())
         folder = quick_check.folder_of(event)
-        quick_check._print(quick_check._answer(event, quick_check.find(folder)) if folder else None)
+        if folder and quick_check._may_matter(event, quick_check.find(folder)):
+            quick_check._print(handlers.handle(event, quick_check.find(folder).root))
         return 0
 
     return main

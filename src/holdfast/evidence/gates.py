@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 
+from holdfast.core.next_step import current_task, inner_phase
 from holdfast.core.refusal import shell_word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow.evidence import RUN
 from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git, tree
+from holdfast.evidence.run import RunOutcome, run
+from holdfast.workspace import settings, trust
 from holdfast.workspace.location import OWN_PREFIXES, is_inside
 
 TYPE_CHECKING = False
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields, Workflow
-    from holdfast.evidence.run import RunOutcome
     from holdfast.workspace.location import Workspace
 
     Echo = Callable[[bytes], None]
@@ -57,8 +59,6 @@ def gate_command(
 
     Raise ``Refused`` if there is none, or if a person has not approved it.
     """
-    from holdfast.workspace import settings, trust
-
     if words:
         if not words[0].strip():
             raise Refused("invalid", "the command is empty", "name a program after --")
@@ -87,8 +87,6 @@ def undeclared_note(workspace: Workspace, state: Workflow, gate: str) -> str | N
         return None
     from difflib import get_close_matches
 
-    from holdfast.workspace import settings
-
     try:
         if settings.load(workspace.root).gate(gate)[0]:
             return None
@@ -112,16 +110,18 @@ def run_gate(
     before = tree.read(workspace)
     commit = workspace.commit()
     outcome = _run(workspace, command, echo, is_cancelled)
-    after = tree.read(workspace)
+    finish = tree.start(workspace)
+    before_digest = tree.digest_of(before)  # while git looks at the files
+    after = finish()
     changed = tree.changed(before, after)
-    after_digest = tree.digest_of(after)
+    after_digest = before_digest if after == before else tree.digest_of(after)
     fields: Fields = {
         "command": command.text,
         "exit_code": outcome.exit_code,
         "duration_ms": outcome.duration_ms,
         "output_tail": outcome.tail.rstrip("\n"),
         "commit": commit,
-        "tree": tree.digest_of(before) if changed else after_digest,
+        "tree": before_digest if changed else after_digest,
     }
     if outcome.signal is not None:
         fields["signal"] = outcome.signal
@@ -159,18 +159,13 @@ def run_tests(workspace: Workspace, command: GateCommand, echo: Echo | None) -> 
         tests["runner"] = log["runner"]
         kinds = ("passed", "failed", "skipped")
         tests["counts"] = {kind: log[kind] for kind in kinds if kind in log}
-    if not has_passed:
-        tests["last_error"] = _error(command, outcome, log)
-    return tests
-
-
-def _error(command: GateCommand, outcome: RunOutcome, log: Fields) -> str:
-    """Return why the tests failed, in one line."""
     if outcome.timed_out:
-        return f"not done after {command.timeout}"
-    lines = [line.strip() for line in outcome.tail.split("\n") if line.strip()]
-    last = lines[-1] if lines else f"exit code {outcome.exit_code}"
-    return str(log.get("error") or last)[:_MAX_ERROR_CHARS]
+        tests["last_error"] = f"not done after {command.timeout}"
+    elif not has_passed:
+        last_line = outcome.tail.rstrip().rpartition("\n")[2].strip()
+        why = log.get("error") or last_line or f"exit code {outcome.exit_code}"
+        tests["last_error"] = why[:_MAX_ERROR_CHARS]
+    return tests
 
 
 def _run(
@@ -179,8 +174,6 @@ def _run(
     echo: Echo | None,
     is_cancelled: IsCancelled = lambda: False,
 ) -> RunOutcome:
-    from holdfast.evidence.run import run
-
     timeout_s = duration_s(command.timeout)
     if not timeout_s:
         message = f"{command.timeout[:40]!r} is not a duration"
@@ -240,8 +233,6 @@ def touched_files(workspace: Workspace, state: Workflow) -> list[Fields]:
 
 def current_phase(state: Workflow) -> str | None:
     """Return the sub-phase of the task in progress, else the workflow's phase."""
-    from holdfast.core.next_step import current_task, inner_phase
-
     task = current_task(state)
     inner = inner_phase(task) if task is not None else None
     return inner or state["phase"]

@@ -52,6 +52,10 @@ class Repository:
 
     def ask(self, *words: str, stdin: bytes = b"") -> bytes | None:
         """Return git's answer; ``None`` if there is no git, no repository, or git fails."""
+        return answer(self.start(*words), stdin)
+
+    def start(self, *words: str) -> subprocess.Popen[bytes] | None:
+        """Start git; give the process to ``answer``. ``None`` if there is no git."""
         unset = []
         if words[0] in _READS_FILES:
             filters = self._own_filters()
@@ -59,7 +63,7 @@ class Repository:
                 return None  # Such a name cannot be passed to git.
             unset = [f"filter.{name}.{key}=" for name in filters for key in _FILTER_KEYS]
             unset += [f"filter.{name}.required=false" for name in filters]
-        return _answer(self.root, [*_QUIET, *unset], words, stdin)
+        return _start(self.root, [*_QUIET, *unset], words)
 
     def _own_filters(self) -> list[str]:
         """Return the filters in the repository's own configuration, which git would run.
@@ -67,7 +71,7 @@ class Repository:
         Filters in a person's configuration are trusted, and are run.
         """
         if self._filters is None:
-            output = _answer(self.root, _QUIET, _LIST_FILTERS) or b""
+            output = answer(_start(self.root, _QUIET, _LIST_FILTERS)) or b""
             parts = output.decode(errors="surrogateescape").split("\0")
             names = [
                 name.removeprefix("filter.").rpartition(".")[0]
@@ -83,25 +87,40 @@ def ask(root: str, *words: str) -> bytes | None:
     return Repository(root).ask(*words)
 
 
-def _answer(
-    root: str, settings: Iterable[str], words: tuple[str, ...], stdin: bytes = b""
-) -> bytes | None:
+def _start(
+    root: str, settings: Iterable[str], words: tuple[str, ...]
+) -> subprocess.Popen[bytes] | None:
     env = {**os.environ, **_ENVIRONMENT}
     for name in _REPOSITORY_VARIABLES:
         env.pop(name, None)
     options = [word for setting in settings for word in ("-c", setting)]
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(  # noqa: S603 - words are ours, paths come after them
+        return subprocess.Popen(  # noqa: S603 - words are ours, paths come after them
             ["git", "-C", root, *options, *words],  # noqa: S607
-            input=stdin,
-            capture_output=True,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.DEVNULL,
             env=env,
-            timeout=_TIMEOUT_S,
-            check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return None
-    return done.stdout if done.returncode == 0 else None
+
+
+def answer(process: subprocess.Popen[bytes] | None, stdin: bytes = b"") -> bytes | None:
+    """Return what git prints; ``None`` if it was not started, fails or takes too long."""
+    if process is None:
+        return None
+    with process:
+        try:
+            output, _ = process.communicate(stdin, _TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None
+        except BaseException:
+            process.kill()
+            raise
+    return output if process.returncode == 0 else None
 
 
 def line(root: str, *words: str) -> str | None:

@@ -1,21 +1,22 @@
 """Run one command with bounds on time and memory, and leave no process behind.
 
 The command has no terminal, so it cannot wait for an answer. Its output is read as it comes; only
-the beginning and the end are kept. At the time limit, the command and everything it started are
-ended.
+the beginning and the end are kept, as plain text: no colours, cursor movements or invisible text.
+Every quantifier is possessive, so that no text makes these expressions backtrack. At the time
+limit, the command and everything it started are ended.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import signal
 import subprocess
 import threading
 import time
 
-from holdfast.evidence.ansi import decode_plain, last_lines
 from holdfast.system.process_tree import ProcessTree
 
 TYPE_CHECKING = False
@@ -38,6 +39,18 @@ _MAX_FINAL_CHUNKS = MAX_END_BYTES // _CHUNK_BYTES
 """The number of chunks that are read at the end: a process may keep writing forever."""
 _TICK_S = 0.05
 _FIRST_TICK_S = 0.001
+_LINE_ENDS = re.compile(r"\r\n?+")
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*+(?:\x07|\x9c|\x1b\\)?+"
+    r"|\x1b[ -/]*+[0-~]"
+)
+"""Colours and cursor movements; titles and links; character sets and other escapes."""
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]++"
+)
+"""Control characters, direction marks, and text that a model reads but a person does not see."""
 _NOT_EXECUTABLE = (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.EISDIR)
 
 
@@ -53,7 +66,6 @@ class RunOutcome:
         timed_out: bool = False,
         cancelled: bool = False,
         output: str = "",
-        started: bool = True,
         why: str = "",
     ) -> None:
         self.exit_code = exit_code
@@ -65,7 +77,7 @@ class RunOutcome:
         self.cancelled = cancelled
         self.tail = last_lines(output, MAX_TAIL_CHARS)
         self.output = output
-        self.started = started
+        self.started = not why
         self.why = why
         """Why the command could not be started."""
 
@@ -96,7 +108,7 @@ def run(
     except BaseException as error:
         signals.deliver()
         if isinstance(error, OSError | ValueError):
-            return RunOutcome(started=False, why=_start_error(error, folder))
+            return RunOutcome(why=_start_error(error, folder))
         raise
     with watch:
         signals.deliver()
@@ -283,13 +295,26 @@ class _Output:
         """Return the output as plain text, with a note in place of what was dropped."""
         if len(self._end) > MAX_END_BYTES:
             self._drop(len(self._end) - MAX_END_BYTES)
-        if not self._dropped:
-            return decode_plain(bytes(self._head + self._end))
-        head, end = bytes(self._head), bytes(self._end)
-        # Cut at line ends: half a line could be taken for a whole one.
-        head = head[: head.rfind(b"\n") + 1] or head
-        end = end[end.find(b"\n") + 1 :] or end
-        omitted = MAX_HEAD_BYTES + self._dropped + len(self._end) - len(head) - len(end)
-        note = f"[{omitted} bytes of output left out]\n"
-        gap = "" if head.endswith(b"\n") else "\n"
-        return decode_plain(head) + gap + note + decode_plain(end)
+        output = bytes(self._head + self._end)
+        if self._dropped:
+            # Cut at line ends: half a line could be taken for a whole one.
+            head = output[: self._head.rfind(b"\n") + 1] or bytes(self._head)
+            end = bytes(self._end[self._end.find(b"\n") + 1 :] or self._end)
+            omitted = len(output) + self._dropped - len(head) - len(end)
+            gap = b"" if head.endswith(b"\n") else b"\n"
+            output = head + gap + b"[%d bytes of output left out]\n" % omitted + end
+        return plain(output.decode(errors="replace"))
+
+
+def plain(text: str) -> str:
+    """Return the visible text, with lines and tabs."""
+    text = _LINE_ENDS.sub("\n", text)
+    return _INVISIBLE.sub("", _ESCAPES.sub("", text))
+
+
+def last_lines(text: str, max_chars: int) -> str:
+    """Return the last whole lines; the end of the last line if it is longer than that."""
+    end = text[-max_chars:]
+    if len(text) <= max_chars or text[-max_chars - 1] == "\n":
+        return end
+    return end.partition("\n")[2] or end

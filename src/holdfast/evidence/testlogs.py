@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 
-from holdfast.evidence.ansi import plain
+from holdfast.evidence.run import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,11 +138,10 @@ _PYTEST_SUMMARY = re.compile(
     rf"(?:=++ )?+(?:no tests ran|(?=\d++ (?:{_PYTEST_WORDS})\b){_PYTEST_COUNT}"
     rf"(?:, {_PYTEST_COUNT})*+) in \d++\.\d++s"
 )
-_PYTEST_BEGINNING = ("", "test session starts")
-_PYTEST_TROUBLES = ("ERRORS", "FAILURES")
-_PYTEST_SHORT = "short test summary info"
-_PYTEST_OTHERS = ("PASSES", "XPASSES", "XFAILURES", "warnings summary")
-_PYTEST_SECTIONS = {*_PYTEST_BEGINNING, *_PYTEST_TROUBLES, _PYTEST_SHORT, *_PYTEST_OTHERS}
+_PYTEST_SECTIONS = {
+    "", "test session starts", "ERRORS", "FAILURES", "PASSES", "XPASSES", "XFAILURES",
+    "warnings summary", "short test summary info",
+}  # fmt: skip
 _PYTEST_VERDICT = re.compile(r" (PASSED|FAILED|ERROR) *+(?:\[[ \d/%]++\])?+ *+$")
 _PYTEST_WORKER = re.compile(r"\[gw\d++\] (?:\[ *+\d++%\] )?+(PASSED|FAILED|ERROR) ")
 _PYTEST_AFTER_PARAMETERS = "] - "
@@ -169,11 +168,11 @@ class PytestReader(RunnerReader):
             self._section = line.strip("= ")
         elif line.startswith("ERROR: "):
             self.blame(line[7:])
-        elif self._section in _PYTEST_TROUBLES and line.startswith("E  "):
+        elif self._section in ("ERRORS", "FAILURES") and line.startswith("E  "):
             self.blame(line[1:])
-        elif self._section == _PYTEST_SHORT:
+        elif self._section == "short test summary info":
             self._read_short(line)
-        elif self._section in _PYTEST_BEGINNING and "::" in line:
+        elif self._section in ("", "test session starts") and "::" in line:
             self._read_progress(line)
 
     def _read_short(self, line: str) -> None:
@@ -232,7 +231,6 @@ _CARGO_QUIET_FAILURE = " --- FAILED"
 _CARGO_OLD_PANIC = "panicked at '"
 _CARGO_ERRORS = ("error: ", "error[", "Error: ")
 _CARGO_TARGET = re.compile(r"error: (?:test|doctest) failed, to rerun pass [`']([^`']++)")
-_CARGO_DIED = "  process didn't exit successfully"
 _CARGO_NOT_THE_CAUSE = re.compile(
     r"error: (?:test failed|doctest failed|could not compile|\d++ targets? failed)"
 )
@@ -274,7 +272,12 @@ class CargoReader(RunnerReader):
         elif line == "failures:":
             self._is_listing, self._is_output = True, False
         elif self._is_listing and line.strip():
-            self._list(line)
+            # The heading precedes both the output of failed tests and the list of their names.
+            if line.startswith("    "):
+                self.fail(line.strip())
+            else:
+                self._is_listing = False
+                self._is_output = line.startswith("---- ")
         elif self._is_output:
             self._look_for_panic(line)
         elif line.startswith(_CARGO_ERRORS):
@@ -282,7 +285,7 @@ class CargoReader(RunnerReader):
             self._target = target[1] if target else ""
             if not _CARGO_NOT_THE_CAUSE.match(line):
                 self.blame(line)
-        elif line.startswith(_CARGO_DIED) and self._target:
+        elif line.startswith("  process didn't exit successfully") and self._target:
             self.count("failed", 1)
             self.fail(self._target)
             self.blame(line)
@@ -298,14 +301,6 @@ class CargoReader(RunnerReader):
             self.fail(name)
         elif not verdict.startswith("ignored"):
             self._unfinished = name
-
-    def _list(self, line: str) -> None:
-        """Record a failed test. ``failures:`` precedes both the output and the list of names."""
-        if line.startswith("    "):
-            self.fail(line.strip())
-        else:
-            self._is_listing = False
-            self._is_output = line.startswith("---- ")
 
     def _look_for_panic(self, line: str) -> None:
         if self._has_panicked and line.strip():
@@ -363,7 +358,11 @@ class GoReader(RunnerReader):
         if verdict is not None:
             self._judge(package, verdict[1], verdict[2])
         elif line.startswith("=== "):
-            self._begin(package)
+            # A test starts. Only -v prints it, and then passed tests are listed, too.
+            self._logged.pop(package, None)
+            self._is_failing.discard(package)
+            self.count("passed", 0)
+            self.count("skipped", 0)
         elif _GO_LOG.match(line):
             if package in self._is_failing:
                 self.blame(line)
@@ -371,14 +370,12 @@ class GoReader(RunnerReader):
         elif line.startswith("panic: ") or _GO_DOES_NOT_BUILD.match(line):
             self.blame(line)
         elif (end := _GO_PACKAGE.match(line)) is not None:
-            self._end_package(package, end[1], end[2])
-
-    def _begin(self, package: str) -> None:
-        """Handle the start of a test. Only ``-v`` prints it; then passed tests are listed too."""
-        self._logged.pop(package, None)
-        self._is_failing.discard(package)
-        self.count("passed", 0)
-        self.count("skipped", 0)
+            if end[1] == "FAIL" and package not in self._has_failed:
+                self.count("failed", 1)
+                self.fail(end[2])
+            self._has_failed.discard(package)
+            self._is_failing.discard(package)
+            self._logged.pop(package, None)
 
     def _judge(self, package: str, verdict: str, name: str) -> None:
         self.count(_GO_KINDS[verdict], 1)
@@ -391,14 +388,6 @@ class GoReader(RunnerReader):
             self.blame(self._logged.get(package, ""))
             self._is_failing.add(package)
 
-    def _end_package(self, package: str, verdict: str, name: str) -> None:
-        if verdict == "FAIL" and package not in self._has_failed:
-            self.count("failed", 1)
-            self.fail(name)
-        self._has_failed.discard(package)
-        self._is_failing.discard(package)
-        self._logged.pop(package, None)
-
 
 # jest
 
@@ -408,10 +397,6 @@ _JEST_TOOK = re.compile(r" \(\d++(?:\.\d++)?+ m?+s\)$")
 _JEST_PASSED, _JEST_FAILED = "✓√", "✕×"  # noqa: RUF001 - what it prints, the latter on Windows
 _JEST_TEST = re.compile(rf" ++([{_JEST_PASSED}{_JEST_FAILED}]) ")
 _JEST_SKIPPED = re.compile(r" ++[○✎] ")
-_JEST_FAILURE = "  ● "
-_JEST_CONSOLE = "Console"
-_JEST_NOT_RUN = "Test suite failed to run"
-_JEST_REPEATED = "Summary of all failing tests"
 _JEST_BETWEEN = " › "  # noqa: RUF001 - the same
 
 
@@ -441,7 +426,7 @@ class JestReader(RunnerReader):
     def read(self, line: str) -> None:
         if _JEST_SUMMARY.match(line):
             self.read_counts(line.partition(":")[2].split(", "))
-        elif line == _JEST_REPEATED:
+        elif line == "Summary of all failing tests":
             # The paths differ from those above, so use these names only if there are no others.
             self._is_repeated = bool(self.failing)
         elif self._is_repeated:
@@ -449,8 +434,14 @@ class JestReader(RunnerReader):
         elif _JEST_FILE.match(line):
             self._file = _cut(_without_time(" ".join(line.split()[1:])))
             self._suites = []
-        elif line.startswith(_JEST_FAILURE) and line[4:5].strip():
-            self._read_failure(line[4:])
+        elif line.startswith("  ● ") and line[4:5].strip():
+            self._suites = None
+            self._is_failure = line[4:] != "Console"
+            if line[4:] == "Test suite failed to run":
+                self._not_run.add(self._file)
+                self.fail(self._file)
+            elif self._is_failure:
+                self.fail(self._file + _JEST_BETWEEN + line[4:])
         elif not line.strip():
             self._suites = None
         elif self._suites is not None:
@@ -458,15 +449,6 @@ class JestReader(RunnerReader):
         elif self._is_failure:
             self._is_failure = False
             self.blame(line)
-
-    def _read_failure(self, name: str) -> None:
-        self._suites = None
-        self._is_failure = name != _JEST_CONSOLE
-        if name == _JEST_NOT_RUN:
-            self._not_run.add(self._file)
-            self.fail(self._file)
-        elif name != _JEST_CONSOLE:
-            self.fail(self._file + _JEST_BETWEEN + name)
 
     def _read_tree(self, suites: list[str], line: str) -> None:
         """Read a line of the verbose tree: two spaces per suite."""
@@ -492,8 +474,6 @@ def _without_time(text: str) -> str:
 # vitest
 
 _VITEST_SUMMARY = re.compile(r" ++Tests  [ \dn]")
-_VITEST_FAILURE = " FAIL  "
-_VITEST_RULE = "⎯ "
 _VITEST_SUITES = "Failed Suites "
 _VITEST_UNCAUGHT = re.compile(r"Unhandled (?!Errors$)|Uncaught ")
 _VITEST_PASSED, _VITEST_FAILED, _VITEST_OPEN = "✓×❯"  # noqa: RUF001 - these are what it prints
@@ -534,7 +514,7 @@ class VitestReader(RunnerReader):
 
     def read(self, line: str) -> None:
         marked = _VITEST_MARKED.match(line)
-        if line.startswith(_VITEST_FAILURE):
+        if line.startswith(" FAIL  "):
             name = line[7:].strip()
             self._is_failure = True
             self.fail(name if _VITEST_BETWEEN in name else name.partition(" [ ")[0])
@@ -543,17 +523,15 @@ class VitestReader(RunnerReader):
             self.blame(line)
         elif marked is not None:
             self._read_tree((len(marked[1]) - 1) // 2, marked[2], line[marked.end() :])
-        elif line.startswith(_VITEST_RULE[0]):
-            self._read_heading(line.strip(_VITEST_RULE))
+        elif line.startswith("⎯"):
+            heading = line.strip("⎯ ")
+            number = heading.removeprefix(_VITEST_SUITES)
+            if number != heading and number.isdecimal():
+                self._not_run = int(number[:9])
+            elif _VITEST_UNCAUGHT.match(heading):
+                self._is_failure = True
         elif _VITEST_SUMMARY.match(line):
             self.read_counts(line.partition("Tests")[2].partition("(")[0].split(" | "))
-
-    def _read_heading(self, heading: str) -> None:
-        number = heading.removeprefix(_VITEST_SUITES)
-        if number != heading and number.isdecimal():
-            self._not_run = int(number[:9])
-        elif _VITEST_UNCAUGHT.match(heading):
-            self._is_failure = True
 
     def _read_tree(self, depth: int, mark: str, text: str) -> None:
         """Read a line of the tree, two spaces per suite; the verbose reporter has full names."""

@@ -16,7 +16,7 @@ from holdfast.workspace.location import OWN_PREFIXES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from holdfast.workspace.location import Workspace
 
@@ -36,13 +36,22 @@ _BLOCK_BYTES = 1024 * 1024
 
 def read(workspace: Workspace) -> Tree:
     """Return every file that git does not ignore; without git, every file."""
+    return start(workspace)()
+
+
+def start(workspace: Workspace) -> Callable[[], Tree]:
+    """Let git begin to look at the files; return a function that waits for it, as ``read``."""
     index = None if workspace.git is None else os.path.join(workspace.git, "index")
-    tree = _read_repository(workspace.root, index)
-    if tree is None:
-        tree = _read_folder(workspace.root)
-    for path in [path for path in tree if path.startswith(OWN_PREFIXES)]:
-        del tree[path]
-    return tree
+    finish = _start_repository(workspace.root, index, OWN_PREFIXES)
+
+    def wait() -> Tree:
+        tree = finish()
+        if tree is not None:
+            return tree
+        files = _read_folder(workspace.root)
+        return {path: files[path] for path in files if not path.startswith(OWN_PREFIXES)}
+
+    return wait
 
 
 def digest_of(tree: Tree) -> str:
@@ -53,30 +62,41 @@ def digest_of(tree: Tree) -> str:
 
 def changed(before: Tree, after: Tree) -> list[str]:
     """Return files that changed or are gone; new ones are not among them."""
+    if before == after:
+        return []
     return sorted(path for path, content in before.items() if after.get(path) != content)
 
 
-def _read_repository(root: str, index: str | None = None) -> Tree | None:
-    """Return the files of a repository; ``None`` if there is none.
+def _start_repository(
+    root: str, index: str | None = None, ignored: tuple[str, ...] = ()
+) -> Callable[[], Tree | None]:
+    """Begin to read a repository; return a function that returns its files, or ``None``.
 
-    ``index`` is the path of git's index, if it is known.
+    ``index`` is the path of git's index, if it is known. Paths that start with one of ``ignored``
+    are left out.
     """
     repository = git.Repository(root)
-    parsed = _read_index(repository, index)
-    if parsed is None:
-        return None
-    indexed, special = parsed
-    rows = _split(repository.ask("status", *_STATUS))
-    # A row has a letter for the index, one for the work tree, a space and the path. A path that
-    # ends with a slash is the work tree of another repository.
-    names = {row[3:] for row in rows if row[1] != " " and not row.endswith("/")}
-    for tag, mode, path in special:
-        if _is_unchecked(tag, mode, os.path.join(root, path)):
-            names.add(path)
-    tree = dict(indexed)
-    for name in names:
-        tree.pop(name, None)
-    return tree | _hash_files(repository, sorted(names))
+    status = repository.start("status", *_STATUS)
+
+    def finish() -> Tree | None:
+        parsed = _read_index(repository, index, ignored)  # while git looks at the files
+        rows = _split(git.answer(status))
+        if parsed is None:
+            return None
+        indexed, special = parsed
+        # A row has a letter for the index, one for the work tree, a space and the path. A path that
+        # ends with a slash is the work tree of another repository.
+        names = {row[3:] for row in rows if row[1] != " " and not row.endswith("/")}
+        for tag, mode, path in special:
+            if _is_unchecked(tag, mode, os.path.join(root, path)):
+                names.add(path)
+        tree = dict(indexed)
+        for name in names:
+            tree.pop(name, None)
+        changed = sorted(name for name in names if not name.startswith(ignored))
+        return tree | _hash_files(repository, changed)
+
+    return finish
 
 
 Index = tuple[Tree, list[tuple[str, str, str]]]
@@ -84,7 +104,9 @@ _last_index: list[tuple[object, Index]] = []
 """The index that was read last, after the stamp of its file."""
 
 
-def _read_index(repository: git.Repository, path: str | None) -> Index | None:
+def _read_index(
+    repository: git.Repository, path: str | None, ignored: tuple[str, ...]
+) -> Index | None:
     """Return the files in git's index, and tag, mode and path of those ``status`` may not check.
 
     A command that runs between two reads of the tree seldom changes the index. git replaces its
@@ -97,11 +119,12 @@ def _read_index(repository: git.Repository, path: str | None) -> Index | None:
     if listed is None:
         return None
     rows = _split(listed)
-    # A row has a tag, the mode, the content hash, the stage (one digit), a tab and the path.
-    special = [
-        (row[0], row[2:8], row.partition("\t")[2]) for row in rows if row[:5] not in _ORDINARY
-    ]
-    tree = {path: fields[2:-2] for fields, _, path in (row.partition("\t") for row in rows)}
+    # A row has a tag, the mode, the content hash, the stage (one digit), a tab and the path. All
+    # but the path are as long in every row.
+    tab = rows[0].index("\t") if rows else 0
+    rows = [row for row in rows if not row.startswith(ignored, tab + 1)]
+    special = [(row[0], row[2:8], row[tab + 1 :]) for row in rows if row[:5] not in _ORDINARY]
+    tree = {row[tab + 1 :]: row[2 : tab - 2] for row in rows}
     if stamp is not None and stamp == _stamp(path or ""):
         _last_index[:] = [(stamp, (tree, special))]
     return tree, special
@@ -117,8 +140,8 @@ def _stamp(path: str) -> object:
 
 
 def _split(output: bytes | None) -> list[str]:
-    rows = (output or b"").decode(errors="surrogateescape").split("\0")
-    return [row for row in rows if row]
+    """Return the rows of an answer; each ends with a zero byte."""
+    return (output or b"").decode(errors="surrogateescape").split("\0")[:-1]
 
 
 def _is_unchecked(tag: str, mode: str, path: str) -> bool:
@@ -140,7 +163,9 @@ def _hash_files(repository: git.Repository, names: list[str]) -> Tree:
     plain: list[tuple[str, str]] = []
     for name in names:
         mode = _mode(os.path.join(root, name))
-        if mode in ("100644", "100755") and _is_one_line(name):
+        # git takes a line with such a name literally.
+        is_line = "\n" not in name and not name.startswith('"') and not name.endswith("\r")
+        if mode in ("100644", "100755") and is_line:
             plain.append((name, mode))
         elif mode:
             tree[name] = f"{mode} {_hash_file(os.path.join(root, name), mode)}"
@@ -155,11 +180,6 @@ def _hash_files(repository: git.Repository, names: list[str]) -> Tree:
     for (name, mode), hashed in zip(plain, hashes, strict=False):
         tree[name] = f"{mode} {hashed}"
     return tree
-
-
-def _is_one_line(name: str) -> bool:
-    """Return True if git takes a line with this name literally."""
-    return "\n" not in name and not name.startswith('"') and not name.endswith("\r")
 
 
 def _mode(path: str) -> str:
@@ -180,7 +200,7 @@ def _mode(path: str) -> str:
 def _hash_file(path: str, mode: str) -> str:
     """Return git's hash of a file or link; of a submodule, the digest of its files."""
     if mode == _SUBMODULE:
-        files = _read_repository(path) if _is_repository(path) else None
+        files = _start_repository(path)() if _is_repository(path) else None
         return "" if files is None else digest_of(files)
     try:
         if mode == "120000":

@@ -16,8 +16,7 @@ from holdfast.core.time import epoch_ms
 from holdfast.core.workflow.lifecycle import listed, pending
 from holdfast.core.workflow.state import is_active, unread
 from holdfast.errors import HoldfastError
-from holdfast.hooks import log
-from holdfast.hooks.quick_check import paths_read
+from holdfast.hooks.quick_check import log_fault, paths_read
 from holdfast.keeper import MAX_NOTE, MAX_SESSION, Keeper
 from holdfast.workspace.settings import may_enforce
 
@@ -100,7 +99,7 @@ def handle(event: Fields, root: str) -> Fields | None:
             with call.keeper.session.transaction():
                 pass
     except (HoldfastError, OSError) as error:
-        log.append(call.keeper.workspace, error)
+        log_fault(call.keeper.workspace, error)
     return plan.answer
 
 
@@ -115,8 +114,11 @@ def _on_new_context(call: HookCall) -> Plan:
     default = "turn" if call.name == "BeforeAgent" else "startup"
     source = text_field(call.event, "source") or default
     state = call.keeper.current_workflow()
+    if isinstance(state, Refusal) and not state.details.get("candidates"):
+        return _tell_of_initiative(call)
     if isinstance(state, Refusal):
-        return _offer_candidates(call, state)
+        text = f"Holdfast: {quoted(state.message, 1_500)}. Next: {quoted(state.hint, 500)}"
+        return Plan("name the workflows there are", context(call.name, text))
     # A compaction marks all reading as unread. If files are still marked as read, its event is
     # missing, because nothing could be written then.
     is_unrecorded = source == "compact" and bool(state["read"])
@@ -139,16 +141,11 @@ def _on_new_context(call: HookCall) -> Plan:
     return Plan(summary, context(call.name, text), act)
 
 
-def _offer_candidates(call: HookCall, refusal: Refusal) -> Plan:
-    """Name the workflows that the session could take, or else the current initiative."""
-    if not refusal.details.get("candidates"):
-        from holdfast.initiatives import Initiatives
+def _tell_of_initiative(call: HookCall) -> Plan:
+    from holdfast.initiatives import Initiatives
 
-        text = Initiatives(call.keeper).summary_lines() if call.name == "SessionStart" else ""
-        answer = context(call.name, text)
-        return Plan("tell of the initiative", answer) if text else NOTHING
-    text = f"Holdfast: {quoted(refusal.message, 1_500)}. Next: {quoted(refusal.hint, 500)}"
-    return Plan("name the workflows there are", context(call.name, text))
+    text = Initiatives(call.keeper).summary_lines() if call.name == "SessionStart" else ""
+    return Plan("tell of the initiative", context(call.name, text)) if text else NOTHING
 
 
 def _on_compaction(call: HookCall) -> Plan:
@@ -194,10 +191,20 @@ def _on_file_read(call: HookCall) -> Plan:
     if isinstance(state, Refusal):
         return NOTHING
     if "tool_input" not in call.event:
-        paths = ", ".join(unread(state)) or "nothing is left"
-        return Plan(f"tick what {state['id']} requires when it is read: {quoted(paths)}")
-    names = [f"@{path}" for path in _paths_read_to_end(call)]
-    confirmed = [path for path in unread(state) if path in names or _is_among(call, path, names)]
+        names = ", ".join(unread(state)) or "nothing is left"
+        return Plan(f"tick what {state['id']} requires when it is read: {quoted(names)}")
+    folder = text_field(call.event, "cwd") or call.root
+    is_whole = is_read_to_end(call.event.get("tool_response"))
+    paths = paths_read(call.event.get("tool_input")) if is_whole else []
+    files = {os.path.realpath(os.path.join(folder, path)) for path in paths}
+    root, contains = os.path.realpath(call.root), call.keeper.workspace.contains
+    own_names = [f"@{os.path.relpath(file, root)}" for file in files]
+    confirmed = [
+        path
+        for path in unread(state)
+        if path in own_names
+        or (contains(path[1:]) and os.path.realpath(os.path.join(root, path[1:])) in files)
+    ]
     if not confirmed:
         return Plan(f"nothing: {state['id']} does not require this file")
 
@@ -206,24 +213,6 @@ def _on_file_read(call: HookCall) -> Plan:
             call.keeper.do("confirm_reading", {"path": path}, workflow=state["id"])
 
     return Plan(f"tick {', '.join(confirmed)} of {state['id']}", act=act)
-
-
-def _paths_read_to_end(call: HookCall) -> list[str]:
-    """Return the files that the tool read to their end, relative to the root."""
-    if not is_read_to_end(call.event.get("tool_response")):
-        return []
-    folder = text_field(call.event, "cwd") or call.root
-    paths = [os.path.join(folder, path) for path in paths_read(call.event.get("tool_input"))]
-    root = os.path.realpath(call.root)
-    return [os.path.relpath(os.path.realpath(path), root) for path in paths]
-
-
-def _is_among(call: HookCall, required: str, names: list[str]) -> bool:
-    """Return True if a required path is one of these files, after resolving links."""
-    if not call.keeper.workspace.contains(required[1:]):
-        return False
-    full = os.path.realpath(os.path.join(call.root, required[1:]))
-    return any(full == os.path.realpath(os.path.join(call.root, name[1:])) for name in names)
 
 
 def _on_edit(call: HookCall) -> Plan:
@@ -323,7 +312,15 @@ def compacted_at(transcript: str, briefing_mark: str) -> str:
     it compacts, it writes all messages anew as one line of its transcript. A transcript of another
     form counts as one without a compaction.
     """
-    tail = _read_tail(transcript)
+    if not os.path.isfile(transcript):
+        return ""
+    try:
+        with open(transcript, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - _MAX_TRANSCRIPT_BYTES))
+            tail = file.read(_MAX_TRANSCRIPT_BYTES)
+    except OSError:
+        return ""
     rewrite = tail.rfind(_REWRITE_LINE)
     if rewrite < 0 or briefing_mark.encode() in tail[rewrite:]:
         return ""
@@ -334,18 +331,6 @@ def compacted_at(transcript: str, briefing_mark: str) -> str:
     line = tail[rewrite + 1 :].partition(b"\n")[0]
     moment = line.rpartition(_UPDATED)[2].partition(b'"')[0].decode(errors="replace")[:40]
     return moment if epoch_ms(moment) is not None else ""
-
-
-def _read_tail(path: str) -> bytes:
-    if not os.path.isfile(path):
-        return b""
-    try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - _MAX_TRANSCRIPT_BYTES))
-            return file.read(_MAX_TRANSCRIPT_BYTES)
-    except OSError:
-        return b""
 
 
 def _client_pid() -> int | None:

@@ -1,15 +1,17 @@
 """Decide as cheaply as possible whether an event needs an answer, before importing the keeper.
 
 The event is JSON on standard input. The exit code is always 0: a fault of Holdfast must not stop an
-agent. A fault adds a line to ``hook.log`` beside the ledger.
+agent. A fault adds a line to ``hook.log`` beside the ledger, which is at most two files.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from holdfast import __version__
 from holdfast.core import json_text
+from holdfast.errors import HoldfastError
 from holdfast.workspace.location import find
 
 TYPE_CHECKING = False
@@ -27,6 +29,9 @@ _TOOL_EVENTS = ("PostToolUse", "AfterTool")
 _ENFORCING = ("Stop", "AfterAgent", "PreToolUse", "BeforeTool")
 _PATH_KEYS = ("file_path", "path", "absolute_path")
 _PATH_LIST_KEYS = ("paths", "include")
+_LOG = "hook.log"
+_MAX_LOG_BYTES = 256 * 1024
+_MAX_MESSAGE = 500
 
 
 def main() -> int:
@@ -38,22 +43,14 @@ def main() -> int:
             _print({"holdfast": __version__})
         elif folder := folder_of(event):
             workspace = find(folder)
-            _print(_answer(event, workspace))
+            if _may_matter(event, workspace):
+                from holdfast.hooks.handlers import handle
+
+                _print(handle(event, workspace.root))
     except BaseException as error:  # noqa: BLE001 - nothing that goes wrong here may stop an agent
         if workspace is not None:
-            from holdfast.hooks.log import append
-
-            append(workspace, error)
+            log_fault(workspace, error)
     return 0
-
-
-def _answer(event: Fields, workspace: Workspace) -> Fields | None:
-    """Return the answer to an event; ``None`` if there is nothing to do."""
-    if not _may_matter(event, workspace):
-        return None
-    from holdfast.hooks.handlers import handle
-
-    return handle(event, workspace.root)
 
 
 def _read() -> bytes:
@@ -135,3 +132,32 @@ def _print(answer: Fields | None) -> None:
     rest = (json_text.dumps(answer) + "\n").encode() if answer else b""
     while rest:
         rest = rest[os.write(1, rest) :]
+
+
+def log_fault(workspace: Workspace, error: BaseException) -> None:
+    """Add time, type, message and source line of an error to the log.
+
+    Do nothing if there is no ledger, or if that fails.
+    """
+    if not os.path.isdir(workspace.home):
+        return
+    from holdfast.core.time import iso
+    from holdfast.system.disk import Disk
+
+    at = iso(time.time_ns() // 1_000_000)
+    line = f"{at} {type(error).__name__}: {' '.join(str(error).split())[:_MAX_MESSAGE]}"
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is not None:
+        name = os.path.basename(trace.tb_frame.f_code.co_filename)
+        line += f" ({name}:{trace.tb_lineno})"
+    path = os.path.join(workspace.home, _LOG)
+    disk = Disk()
+    try:
+        workspace.check_links(workspace.home)
+        if os.path.exists(path) and os.path.getsize(path) > _MAX_LOG_BYTES:
+            disk.move(path, f"{path}.1")
+        disk.extend(path, f"{line}\n".encode(errors="replace"), is_own=True)
+    except (HoldfastError, OSError):
+        return

@@ -24,6 +24,8 @@ SCOPES = (TEAM, LOCAL, USER)
 COMMAND = "holdfast hook"
 ENTRY = ("holdfast", "hooks", "entry.py")
 HOOKS = "hooks"
+ENFORCING_EVENTS = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
+"""The events at which each kind of rule can be enforced."""
 _SHARED_SKILLS = os.path.join(".agents", "skills")
 """The folder for skills that Codex and Gemini CLI share."""
 
@@ -45,7 +47,9 @@ class Agent:
     session_end: ClassVar[Fields] = {}
     """Fields of the ``SessionEnd`` handler that differ."""
     skills: ClassVar[dict[str, str]] = {TEAM: _SHARED_SKILLS, USER: _SHARED_SKILLS}
-    """Scope to the folder of skills, relative to the work tree or to the user's folder."""
+    """Scope to the folder of skills, relative in the same way."""
+    has_args = False
+    """True if a handler can have its command as words: it starts faster without a shell."""
     arguments = "(what the user asked for)"
     """The text in a skill that stands for the words that the user typed after its name."""
     note = ""
@@ -60,7 +64,7 @@ class Agent:
         folder = self.skills.get(scope)
         if folder is None or scope != USER:
             return folder
-        return os.path.abspath(os.path.join(self.own_folder(), folder))
+        return os.path.abspath(os.path.join(self.own_folder(), os.path.expanduser(folder)))
 
     def hooks(self, scope: str, *, enforce: bool) -> dict[str, Fields]:
         """Return the group with our hook for each event, for the settings of a scope."""
@@ -75,11 +79,14 @@ class Agent:
     def command(self, scope: str) -> Fields:
         """Return the fields of a handler that start our hook."""
         words = fastest_command() if scope != TEAM else []
-        return {"command": " ".join([shell_word(part) for part in words]) or COMMAND}
+        if self.has_args and words:
+            return {"command": words[0], "args": words[1:]}
+        return {"command": " ".join([shell_word(word) for word in words]) or COMMAND}
 
     def enforceable(self) -> list[str]:
-        """Return what can be enforced: reading only if the client reports what it reads."""
-        return ["reading", "stop"] if len(self.enforcing) > 1 else ["stop"]
+        """Return the kinds of rules that can be enforced."""
+        kinds = ENFORCING_EVENTS.items()
+        return [kind for kind, events in kinds if not self.enforcing.keys().isdisjoint(events)]
 
 
 class Claude(Agent):
@@ -100,12 +107,8 @@ class Claude(Agent):
     }
     enforcing: ClassVar = {"Stop": None, "PreToolUse": "Edit|Write|MultiEdit|NotebookEdit"}
     skills: ClassVar = {TEAM: os.path.join(".claude", "skills"), USER: "skills"}
+    has_args = True
     arguments = "$ARGUMENTS"
-
-    def command(self, scope: str) -> Fields:
-        words = fastest_command() if scope != TEAM else []
-        # Without a shell the hook starts faster, and nothing needs quoting.
-        return {"command": words[0], "args": words[1:]} if words else {"command": COMMAND}
 
 
 class Codex(Agent):
@@ -118,12 +121,8 @@ class Codex(Agent):
     enforcing: ClassVar = {"Stop": None}
     # Codex allows no more, and warns at every start if a hook asks for more.
     session_end: ClassVar = {"timeout": 3}
+    skills: ClassVar = {TEAM: _SHARED_SKILLS, USER: os.path.join("~", _SHARED_SKILLS)}
     note = "Codex runs a hook only after you trust it: it asks when it starts, or see /hooks"
-
-    def skills_folder(self, scope: str) -> str | None:
-        # The user's skills are in their home, not in the client's folder.
-        folder = self.skills.get(scope)
-        return os.path.abspath(os.path.expanduser(f"~/{folder}")) if scope == USER else folder
 
 
 class Gemini(Agent):

@@ -9,6 +9,7 @@ Holdfast wrote.
 from __future__ import annotations
 
 import difflib
+import io
 import os
 from contextlib import contextmanager
 
@@ -16,6 +17,7 @@ from holdfast.core import json_text
 from holdfast.core.json_text import digest
 from holdfast.errors import Fault, Refused, newer_file
 from holdfast.install.agents import USER
+from holdfast.install.client_files import is_ours_alone
 from holdfast.install.sandbox import sandbox_file
 from holdfast.storage.shared_file import clear_spares, settle
 from holdfast.workspace.location import person_folder
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holdfast.core.types import Fields, Json
-    from holdfast.install.client_files import ClientFile
+    from holdfast.install.client_files import ClientFile, JournalEntry
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
@@ -60,14 +62,11 @@ class FileChange:
 def unified_diff(before: bytes | None, after: bytes | None, name: str) -> str:
     """Return the difference between two contents of a file; ``None`` is no file."""
     names = (_NO_FILE if before is None else name, _NO_FILE if after is None else name)
-    rows = difflib.unified_diff(_lines(before), _lines(after), *names)
+    texts = [(raw or b"").decode(errors="replace") for raw in (before, after)]
+    # Split at line feeds only, as other tools count lines.
+    old, new = [list(io.StringIO(text, newline="\n")) for text in texts]
+    rows = difflib.unified_diff(old, new, *names)
     return "".join([row if row.endswith("\n") else f"{row}\n{_NO_NEWLINE}" for row in rows])
-
-
-def _lines(raw: bytes | None) -> list[str]:
-    """Split at line feeds only, as other tools count lines."""
-    *lines, last = (raw or b"").decode(errors="replace").split("\n")
-    return [*[f"{line}\n" for line in lines], *([last] if last else [])]
 
 
 class Changes:
@@ -101,7 +100,14 @@ class Changes:
             if after != raw:
                 original = file.without_ours(raw, entry)
                 text = None if original is None else original.decode()
-                self._journal.keep(file.key, _next_entry(entry, text, raw, after))
+                earlier = entry["written"] if entry and is_ours_alone(raw, entry) else []
+                written = [*earlier, digest(after)][-_MAX_WRITTEN:]
+                self._journal.entries[file.key] = {
+                    "original": text,
+                    "written": written,
+                    "before": digest(raw or b""),
+                }
+                self._journal.write()
             return after
 
         self._clear_spares(file)
@@ -124,8 +130,8 @@ class Changes:
         file.target()
         if after is None:
             return FileChange(file, before, after, "removed")
-        is_restored = entry is not None and entry.is_ours_alone(before)
-        return FileChange(file, before, after, "restored" if is_restored else "changed")
+        how = "restored" if is_ours_alone(before, entry) else "changed"
+        return FileChange(file, before, after, how)
 
     def remove(self, files: Sequence[ClientFile], planned: list[FileChange]) -> list[FileChange]:
         """Remove our entries, and drop the journal's entries of files that have none left."""
@@ -151,7 +157,8 @@ class Changes:
             settle(self._disk, file.target(), prepare)
         if entry is not None:
             self._remove_folders([os.path.dirname(file.path)])
-            self._journal.drop(file.key)
+            del self._journal.entries[file.key]
+            self._journal.write()
         return change
 
     def _clear_spares(self, file: ClientFile) -> None:
@@ -161,7 +168,11 @@ class Changes:
         except Refused:
             return  # The file cannot be written now, so no run left anything beside it.
         entry = self._journal.entries.get(file.key)
-        kept = clear_spares(self._disk, target, lambda raw: entry is not None and entry.knows(raw))
+        known: list[str] = []
+        if entry is not None:
+            original = (entry["original"] or "").encode()
+            known = [*entry["written"], entry["before"], digest(original)]
+        kept = clear_spares(self._disk, target, lambda raw: digest(raw) in known)
         self.notes += [f"a file that was saved during an earlier run is kept as {k}" for k in kept]
 
     @contextmanager
@@ -190,7 +201,7 @@ class Changes:
             file = None if self._is_user else sandbox_file(self._workspace)
         except Refused:
             return False
-        return file is not None and file.has_folder(self._disk)
+        return file is not None and file.has_folder()
 
     def _remove_folders(self, nearby: list[str]) -> None:
         """Remove folders that ``init`` made and that are empty."""
@@ -216,37 +227,6 @@ def _missing_folders(folders: list[str]) -> list[str]:
 # The journal
 
 
-class JournalEntry:
-    """One file: its text before ``init`` (``None``: no file), and what was written since."""
-
-    __slots__ = ("before", "original", "written")
-
-    def __init__(self, original: str | None, written: list[str], before: str) -> None:
-        self.original = original
-        self.written = written
-        """Digests of texts that are the original with our entries and nothing else."""
-        self.before = before
-        """The digest of the file's content at the last write."""
-
-    def is_ours_alone(self, raw: bytes) -> bool:
-        """Return True if only Holdfast has changed the file."""
-        return digest(raw) in self.written
-
-    def knows(self, raw: bytes) -> bool:
-        """Return True if these bytes are ours, the original, or what the last write replaced."""
-        original = [] if self.original is None else [digest(self.original.encode())]
-        return digest(raw) in (*self.written, self.before, *original)
-
-
-def _next_entry(
-    entry: JournalEntry | None, original: str | None, before: bytes | None, after: bytes
-) -> JournalEntry:
-    """Return the entry to write before ``after`` replaces ``before``."""
-    continues = entry is not None and before is not None and entry.is_ours_alone(before)
-    written = [*(entry.written if entry and continues else []), digest(after)]
-    return JournalEntry(original, written[-_MAX_WRITTEN:], digest(before or b""))
-
-
 class Journal:
     """All entries of a project, or of a user. Change it only while holding its lock."""
 
@@ -256,6 +236,7 @@ class Journal:
         self._path = os.path.join(folder, FILE)
         self._lock_path = self._path + ".lock"
         self.entries: dict[str, JournalEntry] = {}
+        """By the key of a file."""
         self.folders: list[str] = []
         """Folders that ``init`` made, outer ones first."""
         self.keeps_folder = False
@@ -277,7 +258,7 @@ class Journal:
             raise newer_file(self._path, version)
         files, folders = fields.get("files"), fields.get("folders")
         items = files.items() if isinstance(files, dict) else ()
-        self.entries = {key: entry for key, file in items if (entry := _parse(file)) is not None}
+        self.entries = {key: file for key, file in items if _is_entry(file)}
         paths = folders if isinstance(folders, list) else []
         self.folders = [path for path in paths if isinstance(path, str) and os.path.isabs(path)]
 
@@ -303,35 +284,18 @@ class Journal:
             self._disk.remove_folder(self.folder)
         self._disk.close(fd)
 
-    def keep(self, key: str, entry: JournalEntry) -> None:
-        self.entries[key] = entry
-        self._write()
-
-    def drop(self, key: str) -> None:
-        if self.entries.pop(key, None) is not None:
-            self._write()
-
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Write the entries, durably; remove the file if there are none."""
         if not self.entries:
             self._disk.remove(self._path)
             return
-        files = {
-            key: {"original": entry.original, "written": entry.written, "before": entry.before}
-            for key, entry in self.entries.items()
-        }
-        fields = {"version": VERSION, "folders": self.folders, "files": files}
+        fields = {"version": VERSION, "folders": self.folders, "files": self.entries}
         raw = (json_text.pretty(fields) + "\n").encode()
         self._disk.replace_view(self._path, raw, durable=True)
         self._disk.sync_folder(self.folder)
 
 
-def _parse(fields: Json) -> JournalEntry | None:
-    """Return an entry; ``None`` if the fields are not those of one."""
-    if not isinstance(fields, dict):
-        return None
-    original, written, before = (fields.get(name) for name in ("original", "written", "before"))
-    if not (original is None or isinstance(original, str)):
-        return None
-    if not isinstance(before, str) or not isinstance(written, list):
-        return None
-    return JournalEntry(original, [text for text in written if isinstance(text, str)], before)
+def _is_entry(fields: Json) -> bool:
+    if not isinstance(fields, dict) or not isinstance(fields.get("original", 0), str | None):
+        return False
+    return isinstance(fields.get("before"), str) and isinstance(fields.get("written"), list)

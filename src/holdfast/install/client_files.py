@@ -1,33 +1,64 @@
 """The client files that ``init`` changes: where each is, its content with Holdfast, and without.
 
 A shared file (settings, servers, Codex's configuration) belongs to its user and gets entries of
-ours. A skill is a file of our own, unless the user has one of that name or has changed ours: then
-it is theirs, and stays.
+ours. All clients have the same settings: ``hooks`` maps an event to groups, and a group has a
+``matcher`` and its handlers. Ours are in groups of their own, so that no group of another tool is
+changed. They are recognised by the command they run: clients reject or drop keys that they do not
+know. So is our server: an entry named ``holdfast`` with another command stays.
+
+A skill is a file of our own, unless the user has one of that name or has changed ours: then it is
+theirs, and stays.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 from abc import ABC, abstractmethod
+from errno import EINVAL
 
 from holdfast.core import json_text
 from holdfast.core.json_positions import line_of_path
+from holdfast.core.json_text import digest
 from holdfast.errors import Refused
-from holdfast.install import entries
-from holdfast.install.agents import AGENTS, TEAM, USER
+from holdfast.install.agents import AGENTS, ENTRY, HOOKS, TEAM, USER
+from holdfast.system.disk import Disk
 from holdfast.workspace.location import is_inside
 from holdfast.workspace.settings import BadSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypedDict
 
+    from holdfast.core.types import Fields, Json
     from holdfast.install.agents import Agent
-    from holdfast.install.changes import JournalEntry
-    from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
+    class JournalEntry(TypedDict):
+        """What the journal has of one file."""
+
+        original: str | None
+        """Its text before ``init``; ``None`` if there was no file."""
+        written: list[str]
+        """Digests of texts that are the original with our entries and nothing else."""
+        before: str
+        """The digest of the file's content at the last write."""
+
+
+SERVERS_FILE = ".mcp.json"
+SERVERS = "mcpServers"
+SERVER = "holdfast"
+OUR_SERVER: Fields = {"command": SERVER, "args": ["mcp"]}
+_GROUP_KEYS = {"matcher", HOOKS}
+_COMMAND_KEYS = ("type", "command", "args")
+_TYPE_NAMES: dict[type, str] = {dict: "an object", list: "a list", str: "text"}
+_DEFAULT_INDENT = "  "
+_ESCAPED_LETTER = re.compile(r"\\u(?!00[0-7])")
+"""An escape of a character that is not ASCII; control characters are always escaped."""
+_FIRST_KEY = re.compile(r'\s*\{\s*\n([ \t]*)"')
 BOM = "\ufeff"
 MAX_FILE_BYTES = 16 * 1024 * 1024
 _OURS = b"holdfast"
@@ -37,6 +68,14 @@ INSTALLED_SKILLS = os.path.join(_PACKAGE, "skills")
 _CHECKOUT_SKILLS = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "plugin", "skills")
 _ARGUMENTS = "$ARGUMENTS"
 """Claude Code replaces this by the words that the user typed after a skill's name."""
+
+
+# Files
+
+
+def is_ours_alone(raw: bytes | None, entry: JournalEntry | None) -> bool:
+    """Return True if only Holdfast has changed the file, according to the journal."""
+    return raw is not None and entry is not None and digest(raw) in entry["written"]
 
 
 class ClientFile(ABC):
@@ -72,9 +111,8 @@ class ClientFile(ABC):
                 "replace the link by a file of its own, or set it up for yourself: "
                 f"holdfast init --agent {self.agent.name} --user",
             )
-        target = folder = os.path.realpath(self.path)
-        while not os.path.lexists(folder):
-            folder = os.path.dirname(folder)
+        target = os.path.realpath(self.path)
+        folder = existing_part(target)
         obstacle = ""
         if os.path.islink(self.path) and not os.path.exists(self.path):
             obstacle = f"{self.path} is a link to nothing"
@@ -89,6 +127,13 @@ class ClientFile(ABC):
                 "move it away, then run the command again",
             )
         return target
+
+
+def existing_part(path: str) -> str:
+    """Return the path, or the first folder above it that exists."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
 
 
 class SharedFile(ClientFile):
@@ -123,7 +168,7 @@ class SharedFile(ClientFile):
         mark, text = self._text(raw or b"")
         try:
             after = self._add(text)
-        except entries.Misfit as misfit:
+        except Misfit as misfit:
             line = self._line_of(text, misfit.path)
             raise BadSettings(self.name, f"line {line}", misfit.why) from None
         return raw if raw is not None and after == text else (mark + after).encode()
@@ -131,8 +176,9 @@ class SharedFile(ClientFile):
     def without_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes | None:
         if raw is None:
             return None
-        original = None if entry is None or entry.original is None else entry.original.encode()
-        if entry is not None and entry.is_ours_alone(raw):
+        text_before = None if entry is None else entry["original"]
+        original = None if text_before is None else text_before.encode()
+        if is_ours_alone(raw, entry):
             return original
         if _OURS not in raw:
             return raw
@@ -164,21 +210,17 @@ class SettingsFile(SharedFile):
         self._hooks = agent.hooks(scope, enforce=enforce)
 
     def _add(self, text: str) -> str:
-        return entries.edit(text, lambda settings: entries.add_hooks(settings, self._hooks))
+        return edit(text, lambda settings: add_hooks(settings, self._hooks))
 
     def _remove(self, text: str, original: str) -> str:
         before = json.loads(original)
-        return entries.edit(text, lambda settings: entries.remove_hooks(settings, before))
+        return edit(text, lambda settings: remove_hooks(settings, before))
 
-    def has_ours(self, disk: Disk) -> bool:
-        """Return True if the file has a hook of ours; False if it cannot be parsed."""
-        is_readable = os.path.isfile(self.path) and not self.is_outside()
-        raw = disk.read(self.path, MAX_FILE_BYTES) if is_readable else None
-        if raw is None or _OURS not in raw:
-            return False
+    def has_ours(self) -> bool:
+        """Return True if the file has a hook of ours; False if it cannot be read."""
         try:
-            return any(entries.own_handlers(json.loads(self._text(raw)[1])))
-        except BadSettings:
+            return any(own_handlers(read_settings(self.path, self.root)))
+        except (json_text.BadJson, OSError):
             return False
 
 
@@ -186,14 +228,14 @@ class ServersFile(SharedFile):
     """The servers that a project offers to its team's clients, with ours among them."""
 
     def __init__(self, agent: Agent, workspace: Workspace) -> None:
-        super().__init__(agent, TEAM, workspace, entries.SERVERS_FILE)
+        super().__init__(agent, TEAM, workspace, SERVERS_FILE)
 
     def _add(self, text: str) -> str:
-        return entries.edit(text, entries.add_server)
+        return edit(text, add_server)
 
     def _remove(self, text: str, original: str) -> str:
         before = json.loads(original)
-        return entries.edit(text, lambda settings: entries.remove_server(settings, before))
+        return edit(text, lambda settings: remove_server(settings, before))
 
 
 class SkillFile(ClientFile):
@@ -207,14 +249,24 @@ class SkillFile(ClientFile):
         self.text = text.encode()
 
     def with_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes:
-        if raw is None or (entry is not None and entry.is_ours_alone(raw)):
-            return self.text
-        return raw
+        return self.text if raw is None or is_ours_alone(raw, entry) else raw
 
     def without_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes | None:
-        if raw is None or raw == self.text:
-            return None
-        return None if entry is not None and entry.is_ours_alone(raw) else raw
+        return None if raw in (None, self.text) or is_ours_alone(raw, entry) else raw
+
+
+def read_settings(path: str, root: str | None) -> Fields:
+    """Return the settings in a file; an empty object if there is no file.
+
+    Raise ``OSError`` if it leads out of ``root``, or ``BadJson``.
+    """
+    if not os.path.isfile(path):
+        return {}
+    if root is not None and not is_inside(path, root):
+        raise OSError(EINVAL, "it leads out of the project")
+    raw = Disk().read(path, MAX_FILE_BYTES) or b""
+    settings = json_text.loads(raw if raw.strip(b"\xef\xbb\xbf \t\r\n") else b"{}")
+    return settings if isinstance(settings, dict) else {}
 
 
 def read_skills(arguments: str) -> dict[str, str]:
@@ -248,9 +300,7 @@ def settings_files(agent: Agent, scopes: Iterable[str], workspace: Workspace) ->
     return [SettingsFile(agent, scope, workspace) for scope in scopes if scope in agent.files]
 
 
-def all_files(
-    agents: list[Agent], scopes: Iterable[str], workspace: Workspace, disk: Disk
-) -> list[ClientFile]:
+def all_files(agents: list[Agent], scopes: Iterable[str], workspace: Workspace) -> list[ClientFile]:
     """Return the files of these clients, without skills that another client of ours shares."""
     files: list[ClientFile] = []
     for scope in scopes:
@@ -258,7 +308,7 @@ def all_files(
             agent.skills_folder(scope)
             for agent in AGENTS.values()
             if agent not in agents
-            and any(file.has_ours(disk) for file in settings_files(agent, [scope], workspace))
+            and any(file.has_ours() for file in settings_files(agent, [scope], workspace))
         ]
         for agent in agents:
             files += settings_files(agent, [scope], workspace)
@@ -266,3 +316,180 @@ def all_files(
             if agent.skills_folder(scope) not in shared_folders:
                 files += skill_files(agent, scope, workspace)
     return list({file.key: file for file in files}.values())
+
+
+# Entries in JSON files
+
+
+class Misfit(Exception):
+    """Settings of another shape than the client's: the path to the value, and what is wrong."""
+
+    def __init__(self, path: list[str | int], why: str) -> None:
+        super().__init__(why)
+        self.path = path
+        self.why = why
+
+
+def edit(text: str, change: Callable[[Json], None]) -> str:
+    """Return the text after ``change`` edited its value; the same text if the value is equal.
+
+    Keys keep their order. Indentation, line ends and escapes are detected and kept; other white
+    space is laid out anew. ``uninstall`` restores the original bytes from the journal.
+    """
+    value = json.loads(text)
+    change(value)
+    if value == json.loads(text):
+        return text
+    body = text.strip()
+    indent: str | None = _DEFAULT_INDENT
+    separators = (",", ": ")
+    if (first := _FIRST_KEY.match(text)) is not None:
+        indent = first[1]
+    elif "\n" not in body and body != "{}":
+        indent = None
+        separators = (", ", ": ") if '": ' in body else (",", ":")
+    has_escapes = body.isascii() and _ESCAPED_LETTER.search(body) is not None
+    after = json.dumps(value, indent=indent, separators=separators, ensure_ascii=has_escapes)
+    after += "\n" if text.endswith("\n") else ""
+    return after.replace("\n", "\r\n") if "\r\n" in text else after
+
+
+def _object(settings: Json, key: str) -> Fields:
+    """Return an object in the settings; an empty one if there is none."""
+    value = settings.get(key) if isinstance(settings, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+# Hooks
+
+
+def add_hooks(settings: Json, groups: dict[str, Fields]) -> None:
+    """Give the settings these groups of ours, by event; raise ``Misfit`` if they do not fit in.
+
+    A handler that runs an older command is updated where it is, and keeps its other fields. Other
+    handlers of ours are removed.
+    """
+    _check_shape(settings, groups)
+    present = set()
+    for event, group, handler in list(own_handlers(settings)):
+        ours = groups.get(event, {})
+        is_for_others = (ours.get("matcher") or "*") != (group.get("matcher") or "*")
+        if not ours or is_for_others or event in present:
+            _remove(settings, event, group, handler, {HOOKS: groups})
+            continue
+        present.add(event)
+        new = ours[HOOKS][0]
+        if any(handler.get(key) != new.get(key) for key in _COMMAND_KEYS):
+            rest = {key: handler[key] for key in handler if key not in _COMMAND_KEYS}
+            handler.clear()
+            handler.update({**new, **rest})
+    events = settings.setdefault(HOOKS, {})
+    for event, group in groups.items():
+        if event not in present:
+            events.setdefault(event, []).append(group)
+
+
+def remove_hooks(settings: Json, original: Json) -> None:
+    """Remove our hooks, and what is empty without them unless the original settings have it."""
+    for event, group, handler in list(own_handlers(settings)):
+        _remove(settings, event, group, handler, original)
+
+
+def own_handlers(settings: Json) -> Iterator[tuple[str, Fields, Fields]]:
+    """Yield event, group and handler of each hook of ours; skip what has another shape."""
+    for event, groups in _object(settings, HOOKS).items():
+        for group in groups if isinstance(groups, list) else ():
+            handlers = group.get(HOOKS) if isinstance(group, dict) else None
+            for handler in handlers if isinstance(handlers, list) else ():
+                if is_our_handler(handler):
+                    yield event, group, handler
+
+
+def is_our_handler(handler: Json) -> bool:
+    """Return True if a handler starts our hook, in any form and from any installation."""
+    words = words_of(handler)
+    if len(words) == 2 and words[1] == "hook":
+        return os.path.basename(words[0]) == "holdfast"
+    is_entry = len(words) > 1 and tuple(words[-1].split(os.sep)[-3:]) == ENTRY
+    return is_entry and all(word.startswith("-") for word in words[1:-1])
+
+
+def words_of(handler: Json) -> list[str]:
+    """Return the command of a handler; empty if it has none that can be understood."""
+    if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
+        return []
+    args = handler.get("args")
+    if args is None:
+        try:
+            return shlex.split(handler["command"])
+        except ValueError:
+            return []
+    if isinstance(args, list) and all(isinstance(word, str) for word in args):
+        return [handler["command"], *args]
+    return []
+
+
+def _remove(settings: Json, event: str, group: Fields, handler: Fields, original: Json) -> None:
+    """Remove a handler, and then each container that it leaves empty."""
+    events = settings[HOOKS]
+    group[HOOKS] = [other for other in group[HOOKS] if other is not handler]
+    if group[HOOKS] or not set(group) <= _GROUP_KEYS:
+        return
+    events[event] = [other for other in events[event] if other is not group]
+    if not events[event] and event not in _object(original, HOOKS):
+        del events[event]
+    if not events and HOOKS not in original:
+        del settings[HOOKS]
+
+
+def _check_shape(settings: Json, groups: dict[str, Fields]) -> None:
+    """Raise ``Misfit`` where the client would not accept hooks of these events either."""
+    _check_type(settings, dict, [], "the settings")
+    _check_type(settings.get(HOOKS, {}), dict, [HOOKS], HOOKS)
+    for event, present in settings.get(HOOKS, {}).items():
+        if event not in groups:
+            continue
+        name = f"{HOOKS}.{event}"
+        _check_type(present, list, [HOOKS, event], name)
+        for index, group in enumerate(present):
+            path: list[str | int] = [HOOKS, event, index]
+            _check_type(group, dict, path, f"an entry of {name}")
+            _check_type(group.get("matcher", ""), str, [*path, "matcher"], f"matcher of {name}")
+            handlers = group.get(HOOKS, [])
+            _check_type(handlers, list, [*path, HOOKS], f"hooks of {name}")
+            for at, handler in enumerate(handlers):
+                _check_type(handler, dict, [*path, HOOKS, at], f"a hook of {name}")
+
+
+def _check_type(value: Json, kind: type, path: list[str | int], name: str) -> None:
+    if not isinstance(value, kind):
+        raise Misfit(path, f"{name} must be {_TYPE_NAMES[kind]}")
+
+
+# The server
+
+
+def add_server(settings: Json) -> None:
+    """Add our server; raise ``Misfit`` if it does not fit in."""
+    _check_type(settings, dict, [], "the file")
+    servers = settings.setdefault(SERVERS, {})
+    _check_type(servers, dict, [SERVERS], SERVERS)
+    servers.setdefault(SERVER, OUR_SERVER)
+
+
+def remove_server(settings: Json, original: Json) -> None:
+    """Remove our server, and the object around it if it is then empty, unless it was there."""
+    if not has_server(settings):
+        return
+    del settings[SERVERS][SERVER]
+    if not settings[SERVERS] and SERVERS not in original:
+        del settings[SERVERS]
+
+
+def has_server(settings: Json) -> bool:
+    """Return True if the settings have a server that runs our command, from any installation."""
+    server = _object(settings, SERVERS).get(SERVER)
+    if not isinstance(server, dict) or not isinstance(server.get("command"), str):
+        return False
+    command, args = os.path.basename(server["command"]), server.get("args")
+    return {"command": command, "args": args} == OUR_SERVER

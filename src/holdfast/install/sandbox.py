@@ -19,8 +19,8 @@ import tomllib
 from holdfast.core.json_text import is_encodable
 from holdfast.errors import Refused
 from holdfast.install.agents import AGENTS, USER
-from holdfast.install.client_files import BOM, MAX_FILE_BYTES, SharedFile
-from holdfast.install.entries import Misfit
+from holdfast.install.client_files import BOM, MAX_FILE_BYTES, Misfit, SharedFile
+from holdfast.system.disk import Disk
 from holdfast.workspace.location import is_inside
 from holdfast.workspace.settings import BadSettings
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.types import Fields
-    from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
 FILE = "config.toml"
@@ -76,22 +75,22 @@ class SandboxFile(SharedFile):
         """Return what these bytes configure; raise ``BadSettings`` if they are not TOML."""
         return tomllib.loads(self._text(raw)[1])
 
-    def config(self, disk: Disk) -> Fields:
+    def config(self) -> Fields:
         """Return the user's configuration; raise ``BadSettings`` if it is not TOML."""
-        raw = disk.read(self.path, MAX_FILE_BYTES) if os.path.isfile(self.path) else None
+        raw = Disk().read(self.path, MAX_FILE_BYTES) if os.path.isfile(self.path) else None
         return self.parse(raw or b"")
 
-    def _team_config(self, disk: Disk) -> Fields:
+    def _team_config(self) -> Fields:
         """Return the project's configuration; an empty one if it cannot be read."""
         path = os.path.join(self._project, TEAM_FILE)
         if not os.path.isfile(path) or not is_inside(path, self._project):
             return {}
         try:
-            return self.parse(disk.read(path, MAX_FILE_BYTES) or b"")
+            return self.parse(Disk().read(path, MAX_FILE_BYTES) or b"")
         except (BadSettings, OSError):
             return {}
 
-    def obstacle(self, config: Fields, disk: Disk) -> tuple[str, str] | None:
+    def obstacle(self, config: Fields) -> tuple[str, str] | None:
         """Return why Codex's commands cannot write the folder, and a remedy; ``None`` if they can.
 
         ``config`` is the user's own configuration.
@@ -110,7 +109,7 @@ class SandboxFile(SharedFile):
             return None
         if mode == "read-only":
             return "its sandbox_mode is read-only", "set another sandbox_mode"
-        team = self._team_config(disk)
+        team = self._team_config()
         has_team_list = ROOTS in _table(team)
         if is_among(self.folder, roots_in(team if has_team_list else config)):
             return None
@@ -119,10 +118,10 @@ class SandboxFile(SharedFile):
             return why, f"remove {ROOTS} from {TEAM_FILE}"
         return f"{self.folder} is not among its {ROOTS}", "holdfast init --agent codex"
 
-    def has_folder(self, disk: Disk) -> bool:
+    def has_folder(self) -> bool:
         """Return True if Codex mounts the folder, or if the configuration cannot be parsed."""
         try:
-            return is_among(self.folder, roots_in(self.config(disk)))
+            return is_among(self.folder, roots_in(self.config()))
         except BadSettings:
             return True
 

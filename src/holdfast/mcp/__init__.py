@@ -2,5 +2,5 @@
 
 ``stdio`` moves lines, ``messages`` parses and renders them in both eras of the protocol, and
 ``server`` dispatches requests to one of two applications: ``workflows``, whose calls are in
-``workflow_tools`` and ``gate_runs``, and ``memory``. ``tools`` has what both need for a call.
+``workflow_tools``, and ``memory``.
 """

@@ -16,15 +16,13 @@ from _json import encode_basestring as quote
 from holdfast.answers import failure_fields
 from holdfast.errors import HoldfastError
 from holdfast.layers.graph.memory_graph import MemoryGraph, path_of
-from holdfast.mcp.messages import BAD_PARAMS, ProtocolError, RawJson
+from holdfast.mcp.messages import BAD_PARAMS, ProtocolError, schema_errors, text_result
 from holdfast.mcp.server import App
-from holdfast.mcp.tools import schema_errors, text_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdfast.core.types import Fields
+    from holdfast.layers.graph import Graph
     from holdfast.layers.graph.store import GraphStore
     from holdfast.mcp.server import RequestContext
 
@@ -228,7 +226,7 @@ class MemoryApp(App):
     def read(self, uri: str) -> list[Fields]:
         if uri != RESOURCE["uri"]:
             raise ProtocolError(BAD_PARAMS, f"MCP error -32602: Resource {uri} not found")
-        text, _ = _render_rows(*self._store().read_rows())
+        text = _render_graph(self._store().read_graph())
         return [{"uri": uri, "mimeType": RESOURCE["mimeType"], "text": text}]
 
     def _store(self) -> GraphStore:
@@ -247,7 +245,7 @@ class MemoryApp(App):
             self._graph.close()
 
 
-def _call(store: GraphStore, tool: str, args: Fields) -> tuple[str, Fields | RawJson]:
+def _call(store: GraphStore, tool: str, args: Fields) -> tuple[str, Fields]:
     """Call a tool; return the text and the structured content of its result."""
     match tool:
         case "create_entities":
@@ -260,16 +258,16 @@ def _call(store: GraphStore, tool: str, args: Fields) -> tuple[str, Fields | Raw
             results = store.add_observations(args["observations"])
             return _render(results), {"results": results}
         case "read_graph":
-            text, line = _render_rows(*store.read_rows())
-            return text, RawJson(line)
+            graph = store.read_graph()
+            return _render_graph(graph), {**graph}
         case "search_nodes":
             limit = None if args.get("limit") is None else max(args["limit"], 0)
             ranked = args.get("ranked", False)
             graph = store.search_nodes(args["query"], ranked=ranked, limit=limit)
-            return _render(graph), {**graph}
+            return _render_graph(graph), {**graph}
         case "open_nodes":
             graph = store.open_nodes(args["names"])
-            return _render(graph), {**graph}
+            return _render_graph(graph), {**graph}
         case "delete_entities":
             store.delete_entities(args["entityNames"])
         case "delete_observations":
@@ -280,53 +278,29 @@ def _call(store: GraphStore, tool: str, args: Fields) -> tuple[str, Fields | Raw
     return message, {"success": True, "message": message}
 
 
-def _render(value: Any, newline: str = "\n") -> str:
-    """Return texts, lists and objects as indented JSON."""
-    if isinstance(value, str):
-        return quote(value)
-    if not value:
-        return "[]"
-    inner = f"{newline}  "
-    if isinstance(value, list):
-        begin, end = "[]"
-        items = [_render(item, inner) for item in value]
-    else:
-        begin, end = "{}"
-        items = [f'"{name}": {_render(item, inner)}' for name, item in value.items()]
-    return f"{begin}{inner}{f',{inner}'.join(items)}{newline}{end}"
+def _render(objects: object) -> str:
+    import json  # not for servers that are only read
+
+    return json.dumps(objects, indent=2, ensure_ascii=False)
 
 
-def _render_rows(
-    entities: list[Any], observations: list[Any], relations: list[Any]
-) -> tuple[str, str]:
-    """Return the whole graph, indented and on one line: each text is quoted once, to be fast."""
-    texts: dict[int, list[str]] = {row[0]: [] for row in entities}
-    for entity, text in observations:
-        texts[entity].append(quote(text))
-    nodes = [(quote(name), quote(kind), texts[row]) for row, name, kind in entities]
-    edges = [(quote(source), quote(target), quote(kind)) for _, source, target, kind in relations]
-    flat_nodes = ",".join(
-        f'{{"name":{name},"entityType":{kind},"observations":[{",".join(lines)}]}}'
-        for name, kind, lines in nodes
-    )
-    flat_edges = ",".join(
-        f'{{"from":{source},"to":{target},"relationType":{kind}}}' for source, target, kind in edges
-    )
-    flat = f'{{"entities":[{flat_nodes}],"relations":[{flat_edges}]}}'
-    tall_nodes = [
-        f'{{\n      "name": {name},\n      "entityType": {kind},\n'
-        f'      "observations": {_list(lines, "      ")}\n    }}'
-        for name, kind, lines in nodes
+def _render_graph(graph: Graph) -> str:
+    """Return a graph as indented JSON, as ``_render`` would, but fast: it may be large."""
+    entities = [
+        f'{{\n      "name": {quote(entity["name"])},\n'
+        f'      "entityType": {quote(entity["entityType"])},\n'
+        f'      "observations": {_list(list(map(quote, entity["observations"])), "      ")}\n    }}'
+        for entity in graph["entities"]
     ]
-    tall_edges = [
-        f'{{\n      "from": {source},\n      "to": {target},\n      "relationType": {kind}\n    }}'
-        for source, target, kind in edges
+    relations = [
+        f'{{\n      "from": {quote(relation["from"])},\n'
+        f'      "to": {quote(relation["to"])},\n'
+        f'      "relationType": {quote(relation["relationType"])}\n    }}'
+        for relation in graph["relations"]
     ]
-    tall = (
-        f'{{\n  "entities": {_list(tall_nodes, "  ")},\n'
-        f'  "relations": {_list(tall_edges, "  ")}\n}}'
+    return (
+        f'{{\n  "entities": {_list(entities, "  ")},\n  "relations": {_list(relations, "  ")}\n}}'
     )
-    return tall, flat
 
 
 def _list(items: list[str], indent: str) -> str:

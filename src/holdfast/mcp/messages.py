@@ -1,18 +1,24 @@
-"""Parse requests and notifications; render responses and errors. Pure.
+"""Parse requests and check their arguments; render results, responses and errors. Pure.
 
 Two eras of the protocol are spoken. Since 2026-07-28 every request names its version in ``_meta``,
 and the server remembers nothing between requests. Before that, a client sends ``initialize`` once.
 A request that names no version is of the older era.
+
+Arguments are checked against the JSON schema of a tool, as far as our tools use its keywords. The
+sentences are those of the reference Memory server, so that both servers answer a wrong call alike.
 """
 
 from __future__ import annotations
 
-from _json import encode_basestring, make_encoder
+from itertools import islice
 
+from holdfast.answers import failure_fields
 from holdfast.core import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holdfast.core.types import Fields, Json
 
 STATELESS = ("2026-07-28",)
@@ -41,6 +47,19 @@ _TTL_MS = {
 """The time for which a client may cache the answers of a method."""
 EDGE_BYTES = 512
 """The length of each end of a bad line in which its id is searched."""
+_MISSING = object()
+_MAX_ERRORS = 100
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "string": str,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+    "undefined": object,
+}
+"""In the order in which the kind of a value is looked for: every boolean is an integer too."""
 
 
 class ProtocolError(Exception):
@@ -132,22 +151,9 @@ def find_id(head: bytes, tail: bytes) -> Json:
         return None
 
 
-class RawJson(str):
-    """Text that is JSON already, and is put into a message as it is."""
-
-    __slots__ = ()
-
-
-def _encode_text(text: str) -> str:
-    return text if isinstance(text, RawJson) else encode_basestring(text)
-
-
-_encode = make_encoder(None, json_text.refuse, _encode_text, None, ":", ",", False, False, False)
-
-
 def render(message: Fields) -> bytes:
     """Return the line of a message."""
-    text = "".join((*_encode(message, 0), "\n"))
+    text = json_text.dumps(message) + "\n"
     try:
         return text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair
@@ -176,5 +182,62 @@ def error_response(error: ProtocolError, request: Message | None) -> Fields:
     return {"jsonrpc": "2.0", "id": request_id, "error": fields}
 
 
-def notification(method: str, params: Fields) -> Fields:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
+# Tools
+
+
+def schema_errors(schema: Fields, value: Json) -> list[str]:
+    """Return a sentence for everything that does not fit the schema, up to a limit."""
+    return list(islice(_errors(schema, value, ""), _MAX_ERRORS))
+
+
+def _errors(schema: Fields, value: Json, path: str) -> Iterator[str]:
+    kind = schema.get("type", [])
+    kinds = kind if isinstance(kind, list) else [kind]
+    at = f" at {path}" if path else ""
+    if kinds and not any(_is(value, kind) for kind in kinds):
+        received = next(kind for kind in _KINDS if kind != "integer" and _is(value, kind))
+        yield f"Invalid input: expected {' or '.join(kinds)}, received {received}{at}"
+    elif "enum" in schema and value not in schema["enum"]:
+        options = "|".join(f'"{option}"' for option in schema["enum"])
+        yield f"Invalid option: expected one of {options}{at}"
+    elif isinstance(value, dict):
+        properties = schema.get("properties", {})
+        for name, inner in properties.items():
+            if name in value or name in schema.get("required", ()):
+                below = f"{path}.{name}" if path else name
+                yield from _errors(inner, value.get(name, _MISSING), below)
+        is_closed = schema.get("additionalProperties") is False
+        unknown = [name for name in value if name not in properties] if is_closed else []
+        if unknown:
+            listed = ", ".join(f'"{name[:60]}"' for name in unknown[:5])
+            yield f"Unrecognized key{'s' if len(unknown) > 1 else ''}: {listed}{at}"
+    elif isinstance(value, list) and "items" in schema:
+        for index, item in enumerate(value):
+            yield from _errors(schema["items"], item, f"{path}[{index}]")
+
+
+def _is(value: Json, kind: str) -> bool:
+    return isinstance(value, _KINDS[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+def text_result(text: str, fields: Fields | None = None, *, ok: bool = True) -> Fields:
+    """Return the result of a call: text for models, and fields for programs if there are any."""
+    result: Fields = {"content": [{"type": "text", "text": text}]}
+    if fields is not None:
+        result["structuredContent"] = fields
+    return result if ok else {**result, "isError": True}
+
+
+def tool_result(fields: Fields) -> Fields:
+    """Return the result of a tool of workflows; its text is the briefing, if there is one."""
+    return text_result(fields.get("briefing") or json_text.line_of(fields), fields, ok=fields["ok"])
+
+
+def tool_failure(error: Exception, arguments: Fields) -> Fields:
+    """Return the result of a call that failed: what the command line would say."""
+    workflow = arguments.get("workflow")
+    fields = failure_fields(error, workflow if isinstance(workflow, str) else None)
+    text = f"{fields['code']}: {fields['message']}"
+    if fields["hint"]:
+        text += f"\nnext: {fields['hint']}"
+    return text_result(text, {"ok": False, "error": fields}, ok=False)

@@ -130,7 +130,10 @@ class Server:
     def _dispatch(self, request: Message) -> Fields | None:
         """Return the result of a request; ``None`` for a notification, or if it comes later."""
         if not request.has_id:
-            self._take_notification(request)
+            cancelled = request.params.get("requestId")
+            if request.method == "notifications/cancelled" and isinstance(cancelled, (str, int)):
+                self._listening.pop(cancelled, None)
+                self._app.cancel(cancelled)
             return None
         request.check_version()
         method = self._methods.get(request.method)
@@ -143,7 +146,7 @@ class Server:
         self._pipe.send(messages.response(request, result, self._info()))
 
     def notify(self, method: str, params: Fields) -> None:
-        self._pipe.send(messages.notification(method, params))
+        self._pipe.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def notify_subscribers(self, uri: str) -> None:
         method = "notifications/resources/updated"
@@ -197,13 +200,6 @@ class Server:
         meta = {messages.SUBSCRIPTION_KEY: request.id}
         params = {"notifications": accepted, "_meta": meta}
         self.notify("notifications/subscriptions/acknowledged", params)
-
-    def _take_notification(self, message: Message) -> None:
-        if message.method == "notifications/cancelled":
-            request_id = message.params.get("requestId")
-            if isinstance(request_id, (str, int)):
-                self._listening.pop(request_id, None)
-                self._app.cancel(request_id)
 
 
 def _parse(line: bytes | TooLong) -> Message | None:

@@ -14,7 +14,7 @@ from holdfast.core.briefing import place_of, quoted
 from holdfast.core.next_step import current_task, inner_phase, next_step
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.errors import Refused
-from holdfast.mcp.tools import schema_errors
+from holdfast.mcp.messages import schema_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ _LAST_OUTPUT: Fields = {
 }
 
 TOOLS: list[Fields] = []
-_CALLS: dict[str, Call] = {}
+CALLS: dict[str, Call] = {}
+"""By the name of a tool: the function that returns the fields of its answer."""
 
 
 def _one_of(*words: str) -> Fields:
@@ -78,7 +79,7 @@ def _tool(
     )
 
     def register(function: Call) -> Call:
-        _CALLS[name] = function
+        CALLS[name] = function
         return function
 
     return register
@@ -91,11 +92,6 @@ def check_arguments(name: str, arguments: Fields) -> None:
     if errors:
         why = "; ".join(errors[:5])
         raise Refused("invalid", f"{name}: {why}", "call it as its schema says")
-
-
-def call(keeper: Keeper, name: str, arguments: Fields) -> Fields:
-    """Call a tool and return the fields of its answer."""
-    return _CALLS[name](keeper, arguments)
 
 
 def changed(receipt: Receipt, **more: Json) -> Fields:
@@ -271,7 +267,7 @@ def _change_task(keeper: Keeper, args: Fields) -> Fields:
     openWorldHint=True,
 )
 def _record_gate(keeper: Keeper, args: Fields) -> Fields:
-    """Record a gate or a test run; ``gate_runs`` runs gates."""
+    """Record a gate or a test run; ``workflows`` runs gates, in a thread."""
     if args["action"] == "tests":
         (command,) = required(args, "gate", "command")
         tests = {name: args.get(name, []) for name in ("failing", "passing")}

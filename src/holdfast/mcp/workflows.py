@@ -3,18 +3,29 @@
 Each tool call is one command of the keeper, and resources show a workflow, its briefing and its
 events. Only the ledger stays open between calls: other servers, hooks and commands work on the same
 workspace meanwhile, so everything else is looked up for each call.
+
+A gate runs in a thread while the server goes on. A run that the client cancels, or whose client is
+gone, is ended with all its child processes and is recorded as cancelled. So the ledger knows every
+run that began and could be ended.
 """
 
 from __future__ import annotations
 
-from holdfast.answers import workflow_view
+import time
+
+from holdfast.answers import failed_run, workflow_view
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.errors import Refused
 from holdfast.mcp import workflow_tools
-from holdfast.mcp.messages import BAD_PARAMS, NO_RESOURCE, ProtocolError
+from holdfast.mcp.messages import (
+    BAD_PARAMS,
+    NO_RESOURCE,
+    ProtocolError,
+    tool_failure,
+    tool_result,
+)
 from holdfast.mcp.server import App
-from holdfast.mcp.tools import tool_failure, tool_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +33,6 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Json
     from holdfast.keeper import Keeper
-    from holdfast.mcp.gate_runs import GateRun
     from holdfast.mcp.server import RequestContext
 
 INSTRUCTIONS = (
@@ -37,6 +47,8 @@ _RESOURCES = {
     "/log": (_JSON, "its events, oldest first"),
 }
 """By the end of their addresses."""
+PROGRESS_INTERVAL_S = 1.0
+_KEPT_OUTPUT_BYTES = 400
 _MAX_LISTED = 50
 """Workflows that are listed; the others have addresses too."""
 TEMPLATES: tuple[Fields, ...] = tuple(
@@ -70,38 +82,33 @@ class WorkflowApp(App):
         return self._keeper
 
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
-        names = [tool["name"] for tool in workflow_tools.TOOLS]
-        if name not in names:
-            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", {"tools": names})
+        tool = workflow_tools.CALLS.get(name)
+        if tool is None:
+            known = {"tools": list(workflow_tools.CALLS)}
+            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", known)
         try:
             workflow_tools.check_arguments(name, arguments)
             if name == "gate" and arguments["action"] == "run":
-                self._run_gate(arguments, context)
+                workflow_tools.required(arguments, "gate", "gate")
+                # A run has a thread of its own, so it needs a ledger of its own.
+                run = GateRun(lambda: self._open_sharing(None), arguments, context)
+                self._runs = [*[other for other in self._runs if other.thread.is_alive()], run]
                 return None
-            return tool_result(workflow_tools.call(self._open(), name, arguments))
+            return tool_result(tool(self._open(), arguments))
         except Exception as error:  # noqa: BLE001 - every call is answered
             return tool_failure(error, arguments)
-
-    def _run_gate(self, arguments: Fields, context: RequestContext) -> None:
-        from holdfast.mcp.gate_runs import GateRun
-
-        workflow_tools.required(arguments, "gate", "gate")
-        # A run has a thread of its own, so it needs a ledger of its own.
-        run = GateRun(lambda: self._open_sharing(None), arguments, context)
-        run.start()
-        self._runs = [*[other for other in self._runs if other.is_alive()], run]
 
     def cancel(self, id: Json) -> None:
         for run in self._runs:
             if run.id == id:
-                run.cancelled.set()
+                run.is_cancelled = True
 
     def close(self) -> None:
         """Cancel all runs, and wait until each is recorded."""
         for run in self._runs:
-            run.cancelled.set()
+            run.is_cancelled = True
         for run in self._runs:
-            run.join()
+            run.thread.join()
 
     def resources(self) -> list[Fields]:
         """List the resources of the active workflows, the one that changed last first."""
@@ -138,3 +145,59 @@ class WorkflowApp(App):
 
 def _no_resource(uri: str, why: str) -> ProtocolError:
     return ProtocolError(NO_RESOURCE, f"Resource not found: {why}", {"uri": uri[:200]})
+
+
+class GateRun:
+    """One run, in a thread of its own. Set ``is_cancelled`` to end it."""
+
+    def __init__(
+        self, open_keeper: Callable[[], Keeper], arguments: Fields, context: RequestContext
+    ) -> None:
+        from threading import Thread  # most servers never run a gate
+
+        self._open = open_keeper
+        self._arguments = arguments
+        self._context = context
+        self.id = context.id
+        self._started_s = time.monotonic()
+        self._reported_s = -PROGRESS_INTERVAL_S
+        self._output = b""
+        self.is_cancelled = False
+        self.thread = Thread(target=self._answer)
+        self.thread.start()
+
+    def _answer(self) -> None:
+        try:
+            result = tool_result(self._run())
+        except Exception as error:  # noqa: BLE001 - every call is answered
+            result = tool_failure(error, self._arguments)
+        if not self.is_cancelled:
+            self._context.answer(result)
+
+    def _run(self) -> Fields:
+        name = self._arguments["gate"]
+        receipt = self._open().run_gate(
+            name,
+            timeout=self._arguments.get("timeout"),
+            echo=self._take_output,
+            is_cancelled=self._report_progress,
+            **workflow_tools.target(self._arguments),
+        )
+        gate = {"name": name, **receipt.state["gates"][name]}
+        fields = workflow_tools.changed(receipt, gate=gate)
+        if gate["passed"]:
+            return fields
+        return {**fields, "ok": False, "error": failed_run(f"gate {name}", gate)}
+
+    def _take_output(self, chunk: bytes) -> None:
+        self._output = (self._output + chunk)[-_KEPT_OUTPUT_BYTES:]
+
+    def _report_progress(self) -> bool:
+        """Report progress if it is due; return True if the run has to end."""
+        passed_s = time.monotonic() - self._started_s
+        is_due = passed_s - self._reported_s >= PROGRESS_INTERVAL_S
+        if is_due and not self.is_cancelled:
+            self._reported_s = passed_s
+            last_line = self._output.decode(errors="replace").rstrip().rpartition("\n")[2]
+            self._context.report_progress(round(passed_s, 3), quoted(last_line, 120))
+        return self.is_cancelled

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.evidence.ansi import last_lines, plain
+from holdfast.evidence.run import last_lines, plain
 
 
 @pytest.mark.parametrize(
