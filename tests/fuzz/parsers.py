@@ -11,7 +11,6 @@ import json
 from fuzz import inputs
 from holdfast import HoldfastError, Keeper, formats
 from holdfast.adopt.agent_notes import from_notes, from_plan
-from holdfast.core import json_positions
 from holdfast.core import json_text as core_json
 from holdfast.core import time as times
 from holdfast.core.json_text import digest
@@ -30,6 +29,7 @@ from promises.hostile import is_allowed
 
 AT = "2026-07-08T09:10:11.000Z"
 WORKFLOWS = formats.WorkflowAggregate()
+CLAIMS = {"ledger": "l" * 32, "seq": 7, "hash": "h" * 32}
 PLACES = {
     "verb": ".claude/workflow-state.json",
     "formal": "untracked/workflow-state/some-process/state-some-process-20260217_060504.json",
@@ -153,7 +153,7 @@ def record(name, data):
         state = formats.parse(name, sealed, None, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= core_json.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
     if replay_check.flaw(WORKFLOWS, state) is not None:
         return
@@ -186,9 +186,9 @@ def small_record(kind, data):
         state = module.parse(sealed.document, sealed.rest or {}, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= core_json.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
-    again = signature.parse_signed(signature.sign(*module.render(state), "l" * 32, 7, "h" * 32))
+    again = signature.parse_signed(signature.sign(*module.render(state), CLAIMS))
     assert again.intact
     assert module.parse(again.document, again.rest or {}, origin) == state
 

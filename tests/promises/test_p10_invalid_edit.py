@@ -278,7 +278,8 @@ def test_a_deep_record_of_a_forger_has_an_answer(served, depth):
     claims = document.pop("_holdfast")
     document["x"] = ["here"]
     for seq, event_hash in ((claims["seq"], claims["hash"]), (10**6, "0" * 32)):
-        raw = signature.sign(document, claims["rest"], claims["ledger"], seq, event_hash)
+        own = {"ledger": claims["ledger"], "seq": seq, "hash": event_hash}
+        raw = signature.sign(document, claims["rest"], own)
         deep = raw.replace(b'["here"]', b"[" * depth + b"]" * depth)
         before, mark, after = deep.partition(b'"digest": "')
         text = before + after[34:]

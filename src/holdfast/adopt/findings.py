@@ -242,9 +242,7 @@ def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | No
 
 
 def _where(raw: bytes, invalid: schema.Invalid) -> str:
-    from holdfast.core.json_positions import line_of_path
-
-    line = line_of_path(raw.decode(errors="replace"), invalid.path)
+    line = json_text.line_of_path(raw.decode(errors="replace"), invalid.path)
     return f"line {line}: {diff.path_text(invalid.path) or 'the record'} {invalid.why}"
 
 

@@ -162,7 +162,8 @@ class Aggregate:
     def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
         """Return the bytes of the record."""
         document, rest = self.record_format(state).render(state)
-        return signature.sign(document, rest, ledger, seq, event_hash)
+        claims = {"ledger": ledger, "seq": seq, "hash": event_hash}
+        return signature.sign(document, rest, claims)
 
     def rest(self, state: State) -> Fields:
         """Return the part of the state that the record's document does not have."""

@@ -40,18 +40,12 @@ class SignedRecord:
         self.rest: Fields | None = rest if isinstance(rest, dict) else None
 
 
-def sign(document: Fields, rest: Fields, ledger: str, seq: int, event_hash: str) -> bytes:
-    """Return the bytes of a record."""
-    before, after = _lay_out(document, {"ledger": ledger, "seq": seq, "hash": event_hash}, rest)
-    return before + _DIGEST + digest(before + after).encode() + _DIGEST_END + after
-
-
-def _lay_out(document: Fields, claims: Fields, rest: Json) -> tuple[bytes, bytes]:
-    """Return the record's text before its digest, and after it."""
+def sign(document: Fields, rest: Json, claims: Fields) -> bytes:
+    """Return the bytes of a record. ``claims``: the ``ledger``, ``seq`` and ``hash`` it shows."""
     text = json_text.pretty(document)
-    before = f'{text[:-2]},\n  "{KEY}": {json_text.line_of(claims)[:-1]}, '
-    after = f'\n    "rest": {json_text.pretty(rest, "    ", levels=1)}}}\n}}\n'
-    return before.encode(), after.encode()
+    before = f'{text[:-2]},\n  "{KEY}": {json_text.line_of(claims)[:-1]}, '.encode()
+    after = f'\n    "rest": {json_text.pretty(rest, "    ", levels=1)}}}\n}}\n'.encode()
+    return before + _DIGEST + digest(before + after).encode() + _DIGEST_END + after
 
 
 def parse_signed(raw: bytes) -> SignedRecord:
@@ -62,7 +56,7 @@ def parse_signed(raw: bytes) -> SignedRecord:
         raise json_text.BadJson(f"it has more than {MAX_RECORD_BYTES} bytes")
     # A valid digest does not prove that Holdfast wrote it. Lone surrogates, which Holdfast never
     # writes, are left to the strict parser.
-    if b"\\ud" not in raw and b"\\uD" not in raw and _has_own_digest(raw):
+    if b"\\ud" not in raw and b"\\uD" not in raw and is_record(raw, digest_in(raw)):
         document = json_text.loads(raw)
         if isinstance(document, dict) and isinstance(document.get(KEY), dict):
             return SignedRecord(document, document.pop(KEY), intact=True)
@@ -73,17 +67,6 @@ def parse_signed(raw: bytes) -> SignedRecord:
     return SignedRecord(document, document.pop(KEY, None), intact=intact)
 
 
-def _has_own_digest(raw: bytes) -> bool:
-    """Return whether the last digest in the bytes is that of the other bytes."""
-    before, mark, claimed = raw.rpartition(_DIGEST)
-    end = HEX_DIGITS + len(_DIGEST_END)
-    return (
-        bool(mark)
-        and claimed[HEX_DIGITS:end] == _DIGEST_END
-        and digest(before + claimed[end:]).encode() == claimed[:HEX_DIGITS]
-    )
-
-
 def _has_same_values(document: Fields) -> bool:
     """Return whether the values are those that were signed, however they are formatted."""
     signature = document.get(KEY)
@@ -92,10 +75,10 @@ def _has_same_values(document: Fields) -> bool:
     values = {key: value for key, value in document.items() if key != KEY}
     claims = {key: value for key, value in signature.items() if key not in ("digest", "rest")}
     try:
-        before, after = _lay_out(values, claims, signature.get("rest"))
+        signed = sign(values, signature.get("rest"), claims)
     except (UnicodeEncodeError, RecursionError):
         return False
-    return bool(digest(before + after) == signature["digest"])
+    return bool(digest_in(signed) == signature["digest"])
 
 
 def digest_in(raw: bytes) -> str:
@@ -106,7 +89,9 @@ def digest_in(raw: bytes) -> str:
 
 def is_record(raw: bytes, record_digest: str) -> bool:
     """Return whether these are the bytes that ``sign`` made with this digest."""
-    return digest_in(raw) == record_digest and _has_own_digest(raw)
+    before, _, claimed = raw.rpartition(_DIGEST)
+    ending = record_digest.encode(errors="replace") + _DIGEST_END
+    return claimed.startswith(ending) and digest(before + claimed[len(ending) :]) == record_digest
 
 
 def is_own(raw: bytes, ledger: str) -> bool:

@@ -12,7 +12,6 @@ import os
 from abc import ABC, abstractmethod
 
 from holdfast.core import json_text
-from holdfast.core.json_positions import line_of_path
 from holdfast.errors import Refused
 from holdfast.install import entries
 from holdfast.install.agents import AGENTS, TEAM, USER
@@ -102,7 +101,7 @@ class SharedFile(ClientFile):
         raise NotImplementedError
 
     def _line_of(self, text: str, path: list[str | int]) -> int:
-        return line_of_path(text, path)
+        return json_text.line_of_path(text, path)
 
     def _text(self, raw: bytes) -> tuple[str, str]:
         """Return the byte order mark, or nothing, and the text; raise ``BadSettings``."""
