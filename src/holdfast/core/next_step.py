@@ -40,37 +40,27 @@ _BY_WORD = "or say so: holdfast gate record"
 
 def next_step(state: Workflow, *, is_named: bool = False) -> Next | None:
     """Return the next step; ``None`` after the end. If ``is_named``, it names the workflow."""
-    following = _next_step(state)
-    if following is None or not is_named or following[1][0] == "resume":
-        return following
-    about, words = following
+    if not is_active(state):
+        is_completed = state["status"] == "completed"
+        return None if is_completed else ("it can be brought back", ["resume", state["id"]])
+    phase = find_phase(state, state["phase"])
+    if phase is not None and phase["status"] == "blocked":
+        reason = f" ({phase['reason']})" if phase.get("reason") else ""
+        about, words = (
+            f"phase {phase['name']} is blocked{reason}",
+            ["phase", "unblock", phase["name"]],
+        )
+    elif state["recipe"]["format"] == "loop":
+        about, words = next_words(state)
+    else:
+        ahead = _task_ahead(state) or _phase_ahead(state)
+        about, words = ahead or ("nothing is pending", ["complete"])
+    if not is_named:
+        return about, words
     # The words after `--` are another command.
     end = words.index("--") if "--" in words else len(words)
     named = [*words[:end], "-w", state["id"], *words[end:]]
     return about.replace(_BY_WORD, f"{_BY_WORD} -w {shell_word(state['id'])}"), named
-
-
-def _next_step(state: Workflow) -> Next | None:
-    if not is_active(state):
-        if state["status"] == "completed":
-            return None
-        return "it can be brought back", ["resume", state["id"]]
-    if state["recipe"]["format"] == "loop":
-        return _unblocking(state) or next_words(state)
-    return (
-        _unblocking(state)
-        or _task_ahead(state)
-        or _phase_ahead(state)
-        or ("nothing is pending", ["complete"])
-    )
-
-
-def _unblocking(state: Workflow) -> Next | None:
-    phase = find_phase(state, state["phase"])
-    if phase is None or phase["status"] != "blocked":
-        return None
-    reason = f" ({phase['reason']})" if phase.get("reason") else ""
-    return f"phase {phase['name']} is blocked{reason}", ["phase", "unblock", phase["name"]]
 
 
 def current_task(state: Workflow) -> Task | None:

@@ -58,12 +58,6 @@ class Asker:
         )
         return same_client or (bool(self.session) and holder["id"] == self.session)
 
-    def is_on_branch(self, row: Fields) -> bool:
-        """Return whether the asker is in a workflow's worktree, on its branch."""
-        return row["worktree"] == self.worktree and (
-            row["floating"] or row["branch"] is None or row["branch"] == self.branch
-        )
-
 
 def may_be_same(born: int | None, other: int | None) -> bool:
     """Return whether two processes with one pid can be the same, by their birth times."""
@@ -77,7 +71,12 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     if bound:
         # A client process has several sessions in turn; a session that returns has its own row.
         return own(bound, asker.session) or _newest(bound)
-    here = [row for row in active if asker.is_on_branch(row)]
+    here = [
+        row
+        for row in active
+        if row["worktree"] == asker.worktree
+        and (row["floating"] or row["branch"] in (None, asker.branch))
+    ]
     free = [row for row in here if not row["session"] or row["session"]["id"] not in live]
     if len(free) == 1:
         return free[0]

@@ -31,15 +31,6 @@ def _comes_before(state: Workflow, name: str, other: str) -> bool:
     return names.index(name) < names.index(other)
 
 
-def _no_such_phase(state: Workflow, tried: str, name: str) -> Refusal:
-    known = ", ".join(phase["name"] for phase in state["phases"][:20]) or "none"
-    return Refusal(
-        "not_found",
-        f"phase {tried}: {state['id']} has no phase {name[:40]!r}; it has {known}",
-        f"holdfast show {state['id']}",
-    )
-
-
 def _blocked_refusal(state: Workflow, tried: str, phase: Phase) -> Refusal:
     reason = f" ({phase['reason']})" if phase.get("reason") else ""
     return Refusal(
@@ -115,13 +106,10 @@ def _with_fields(state: Workflow, data: Fields, _at: str) -> Workflow:
     return with_phase(state, data["phase"], data["fields"])
 
 
-@decides("start_phase")
-def start(state: Workflow, args: Fields) -> Decision:
+@decides("start_phase", "phase start")
+def start(state: Workflow, phase: Phase, args: Fields) -> Decision:
     """Start the next phase or an earlier one, or add fields to the current one."""
     name, fields = args["phase"], args.get("fields", {})
-    phase = find_phase(state, name)
-    if phase is None:
-        return _no_such_phase(state, "start", name)
     if refusal := _bad_fields(fields):
         return refusal
     current = find_phase(state, state["phase"])
@@ -204,13 +192,10 @@ def advance(state: Workflow, args: Fields) -> Decision:
     return _complete_current(state, args, "advance")
 
 
-@decides("complete_phase")
-def complete(state: Workflow, args: Fields) -> Decision:
+@decides("complete_phase", "phase complete")
+def complete(state: Workflow, phase: Phase, args: Fields) -> Decision:
     """Complete the current phase by name, and start the next."""
     name = args["phase"]
-    phase = find_phase(state, name)
-    if phase is None:
-        return _no_such_phase(state, "complete", name)
     if name != state["phase"]:
         return Refusal(
             "already" if phase["status"] == "completed" else "wrong_order",
@@ -265,11 +250,8 @@ def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
     return after
 
 
-@decides("block_phase")
-def block(state: Workflow, args: Fields) -> Decision:
-    phase = find_phase(state, args["phase"])
-    if phase is None:
-        return _no_such_phase(state, "block", args["phase"])
+@decides("block_phase", "phase block")
+def block(state: Workflow, phase: Phase, args: Fields) -> Decision:
     if phase["name"] != state["phase"] or phase["status"] != "in_progress":
         return Refusal(
             "wrong_order",
@@ -292,12 +274,9 @@ def _blocked(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**with_phase(state, data["phase"], changed), "status": "blocked"}
 
 
-@decides("unblock_phase")
-def unblock(state: Workflow, args: Fields) -> Decision:
+@decides("unblock_phase", "phase unblock")
+def unblock(state: Workflow, phase: Phase, args: Fields) -> Decision:
     name, fields = args["phase"], args.get("fields", {})
-    phase = find_phase(state, name)
-    if phase is None:
-        return _no_such_phase(state, "unblock", name)
     if phase["status"] != "blocked":
         return Refusal(
             "not_blocked",
@@ -313,12 +292,9 @@ def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**with_phase(state, data["phase"], changed), "status": "in_progress"}
 
 
-@decides("approve_phase")
-def approve(state: Workflow, args: Fields) -> Decision:
+@decides("approve_phase", "phase approve")
+def approve(state: Workflow, phase: Phase, args: Fields) -> Decision:
     name, fields = args["phase"], args.get("fields", {})
-    phase = find_phase(state, name)
-    if phase is None:
-        return _no_such_phase(state, "approve", name)
     if phase.get("approved"):
         return Refusal(
             "already", f"phase approve: {name} of {state['id']} is approved", "holdfast advance"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
 
     Decision = list[Draft] | Refusal
-    Decider = Callable[[Workflow, Fields], Decision]
+    Decider = Callable[..., Decision]
     Opener = Callable[[Workflow | None, Fields], Decision]
     Evolver = Callable[[Workflow, Fields, str], Workflow]
     Function = TypeVar("Function", bound=Callable[..., object])
@@ -41,6 +41,8 @@ EVOLVE: dict[str, Evolver] = {}
 """Events by type: their data and time become the next state."""
 _AFTER_END: set[str] = set()
 """Commands that are decided also on an ended workflow."""
+_ABOUT: dict[str, str] = {}
+"""Commands about one task, unit or phase, and their words on the command line."""
 
 OPENING = ("workflow_started", "record_adopted")
 """The events that begin a workflow, whatever is in its stream before."""
@@ -65,10 +67,18 @@ _REPEATED_AS = {
 """Event types: a field of their phase that the history repeats, and its name there."""
 
 
-def decides(command_type: str, *, after_end: bool = False) -> Callable[[Function], Function]:
-    """Enter the function that decides on a command; ``after_end``: also on an ended workflow."""
+def decides(
+    command_type: str, about: str = "", *, after_end: bool = False
+) -> Callable[[Function], Function]:
+    """Enter the function that decides on a command; ``after_end``: also on an ended workflow.
+
+    ``about`` has the words of a command about one entry, such as ``task done``. The function gets
+    the task, unit or phase as well; one that does not exist is refused before.
+    """
     if after_end:
         _AFTER_END.add(command_type)
+    if about:
+        _ABOUT[command_type] = about
     return _enter(DECIDE, command_type)
 
 
@@ -106,7 +116,31 @@ def decide(state: Workflow | None, command: Command) -> Decision:
             f"{how.get(state['status'], 'is completed')}",
             f"holdfast resume {state['id']}",
         )
-    return DECIDE[command_type](state, args)
+    if command_type not in _ABOUT:
+        return DECIDE[command_type](state, args)
+    tried = _ABOUT[command_type]
+    kind = tried.partition(" ")[0]
+    name = args["phase" if kind == "phase" else "task"]
+    entry = find_phase(state, name) if kind == "phase" else find_task(state, name)
+    if entry is None:
+        return no_such_entry(state, tried, name)
+    return DECIDE[command_type](state, entry, args)
+
+
+def no_such_entry(state: Workflow, tried: str, name: object) -> Refusal:
+    """Return the refusal of a command about a task, unit or phase that does not exist."""
+    kind = tried.partition(" ")[0]
+    noun, owner, hint = kind, state["id"], f"holdfast show {state['id']}"
+    names = [str(task["id"]) for task in state["tasks"]]
+    if kind == "loop":
+        noun, owner, hint = "unit", state["subject"], "holdfast loop status"
+    elif kind == "phase":
+        names = [phase["name"] for phase in state["phases"]]
+    elif not names:
+        hint = "holdfast task add TEXT"
+    known = ", ".join(names[:20]) or "none"
+    why = f"{tried}: {owner} has no {noun} {str(name)[:40]!r}; it has {known}"
+    return Refusal("not_found", why, hint)
 
 
 def evolve(state: Workflow | None, event: Event) -> Workflow:

@@ -8,7 +8,14 @@ pending -> in_progress -> confirming -> verifying -> completed
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_text, first_bad_text, shell_word
-from holdfast.core.workflow.state import decides, evolves, find_task, unit_mark, with_task
+from holdfast.core.workflow.state import (
+    decides,
+    evolves,
+    find_task,
+    no_such_entry,
+    unit_mark,
+    with_task,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,15 +44,6 @@ def waits_for(state: Workflow, task: Task) -> list[str]:
     """Return the tasks that have to be done before this one."""
     done = {str(other["id"]) for other in state["tasks"] if other["status"] == "completed"}
     return [str(name) for name in task.get("depends", []) if str(name) not in done]
-
-
-def _no_such_task(state: Workflow, tried: str, task_id: object) -> Refusal:
-    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
-    return Refusal(
-        "not_found",
-        f"task {tried}: {state['id']} has no task {str(task_id)[:40]!r}; it has {known}",
-        "holdfast task add TEXT" if not state["tasks"] else f"holdfast show {state['id']}",
-    )
 
 
 def _already(state: Workflow, tried: str, task: Task) -> Refusal:
@@ -77,7 +75,7 @@ def add(state: Workflow, args: Fields) -> Decision:
     if depends:
         unknown = [name for name in depends if find_task(state, name) is None]
         if unknown:
-            return _no_such_task(state, "add", unknown[0])
+            return no_such_entry(state, "task add", unknown[0])
         data["depends"] = depends
     return [{"type": "task_added", "data": data}]
 
@@ -90,11 +88,8 @@ def _added(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**state, "tasks": [*state["tasks"], task]}
 
 
-@decides("start_task")
-def start(state: Workflow, args: Fields) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_task(state, "start", args["task"])
+@decides("start_task", "task start")
+def start(state: Workflow, task: Task, _args: Fields) -> Decision:
     if task["status"] in ("in_progress", "completed"):
         return _already(state, "start", task)
     waiting = waits_for(state, task)
@@ -113,12 +108,9 @@ def _started(state: Workflow, data: Fields, at: str) -> Workflow:
     return {**with_task(state, data["task"], changed), "current_task": data["task"]}
 
 
-@decides("start_task_phase")
-def start_phase(state: Workflow, args: Fields) -> Decision:
+@decides("start_task_phase", "task phase")
+def start_phase(state: Workflow, task: Task, args: Fields) -> Decision:
     """Enter a sub-phase of a task; the earlier ones are completed."""
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_task(state, "phase", args["task"])
     names = state["recipe"].get("task_phases", [])
     if args["phase"] not in names:
         return Refusal(
@@ -147,11 +139,8 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
     return {**with_task(state, data["task"], changed), "current_task": data["task"]}
 
 
-@decides("complete_task")
-def complete(state: Workflow, args: Fields) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_task(state, "done", args["task"])
+@decides("complete_task", "task done")
+def complete(state: Workflow, task: Task, args: Fields) -> Decision:
     if task["status"] == "completed":
         return _already(state, "done", task)
     if state["recipe"]["format"] == "loop":
@@ -187,11 +176,8 @@ def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
     return with_task(state, data["task"], fields)
 
 
-@decides("block_task")
-def block(state: Workflow, args: Fields) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_task(state, "block", args["task"])
+@decides("block_task", "task block")
+def block(state: Workflow, task: Task, args: Fields) -> Decision:
     if task["status"] == "completed":
         return _already(state, "block", task)
     if refusal := bad_text("reason", args["reason"]):
@@ -256,15 +242,6 @@ def _move_phase_with(state: Workflow, task: Task, status: str, used: int) -> lis
     """Return the events that move the phase when a unit gets this status and iteration count."""
     after = with_task(state, task["id"], {"status": status, "iterations_used": used})
     return move_phase(state, phase_of(after["tasks"]))
-
-
-def _no_such_unit(state: Workflow, tried: str, name: object) -> Refusal:
-    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
-    return Refusal(
-        "not_found",
-        f"loop {tried}: {state['subject']} has no unit {str(name)[:40]!r}; it has {known}",
-        "holdfast loop status",
-    )
 
 
 def _wrong(state: Workflow, tried: str, task: Task, why: str, hint: str) -> Refusal:
@@ -359,12 +336,9 @@ def _goes_on(state: Workflow, data: Fields) -> Fields:
     return {"status": "in_progress"} if has_room else {}
 
 
-@decides("record_iteration")
-def iterate(state: Workflow, args: Fields) -> Decision:
+@decides("record_iteration", "loop iterate")
+def iterate(state: Workflow, task: Task, args: Fields) -> Decision:
     """Record an iteration; one beyond the limit times the unit out."""
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_unit(state, "iterate", args["task"])
     report = {key: args[key] for key in _REPORT if args.get(key) is not None}
     if refusal := _bad_report(report, args.get("blocked")) or _cannot_iterate(state, task):
         return refusal
@@ -457,26 +431,24 @@ def _with_commit(state: Workflow, data: Fields) -> Workflow:
     return {**state, "commits": [*state["commits"], line]}
 
 
-@decides("confirm_unit")
-def confirm(state: Workflow, args: Fields) -> Decision:
+@decides("confirm_unit", "loop confirm")
+def confirm(state: Workflow, task: Task, args: Fields) -> Decision:
     """Record one more pass over work that was declared done: clean, or with what it found."""
-    return _judged(state, args, "confirm", "confirming", "verifying", "confirmation_recorded")
+    return _judged(state, task, args, "confirming", "verifying", "confirmation_recorded")
 
 
-@decides("verify_unit")
-def verify(state: Workflow, args: Fields) -> Decision:
+@decides("verify_unit", "loop verify")
+def verify(state: Workflow, task: Task, args: Fields) -> Decision:
     """Record the verification of a unit; only a unit that passes is done."""
-    return _judged(state, args, "verify", "verifying", "completed", "verification_recorded")
+    return _judged(state, task, args, "verifying", "completed", "verification_recorded")
 
 
 def _judged(
-    state: Workflow, args: Fields, tried: str, expected: str, following: str, event_type: str
+    state: Workflow, task: Task, args: Fields, expected: str, following: str, event_type: str
 ) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_unit(state, tried, args["task"])
     if task["status"] != expected:
         why = f"it is {task['status'].replace('_', ' ')}, not {expected}"
+        tried = "confirm" if expected == "confirming" else "verify"
         return _wrong(state, tried, task, why, "loop next")
     issues = args.get("found")
     if issues is not None and (refusal := bad_text("what was found", issues)):
@@ -508,11 +480,8 @@ def _verified(state: Workflow, data: Fields, at: str) -> Workflow:
     return with_task(state, data["task"], changed)
 
 
-@decides("unblock_unit")
-def unblock(state: Workflow, args: Fields) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_unit(state, "unblock", args["task"])
+@decides("unblock_unit", "loop unblock")
+def unblock(state: Workflow, task: Task, _args: Fields) -> Decision:
     if task["status"] != "blocked":
         return _wrong(state, "unblock", task, f"it is {task['status']}", "loop next")
     return [{"type": "task_unblocked", "data": {"task": task["id"]}}]
@@ -526,12 +495,10 @@ def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
     return with_task(state, data["task"], changed)
 
 
-@decides("extend_unit")
-def extend(state: Workflow, args: Fields) -> Decision:
+@decides("extend_unit", "loop extend")
+def extend(_state: Workflow, task: Task, args: Fields) -> Decision:
     """Allow more iterations; a timed-out unit continues."""
-    task, most = find_task(state, args["task"]), args["max_iterations"]
-    if task is None:
-        return _no_such_unit(state, "extend", args["task"])
+    most = args["max_iterations"]
     if not task.get("iterations_used", 0) < most <= _MAX_LIMIT:
         return Refusal(
             "invalid",
