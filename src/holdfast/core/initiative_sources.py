@@ -9,6 +9,8 @@ a milestone is in progress or blocked, so it does not disagree with that.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from holdfast.core.time import age, epoch_ms
 
 TYPE_CHECKING = False
@@ -21,30 +23,19 @@ APART_MS = 5 * 60 * 1_000
 """A larger difference between the times of sources causes a warning."""
 
 
+@dataclass(slots=True, eq=False)
 class Source:
     """One source. A value that it does not state is ``None`` and never disagrees."""
 
-    __slots__ = ("at", "initiative", "milestone", "name", "place", "progress", "status")
-
-    def __init__(
-        self,
-        name: str,
-        at: str | None,
-        milestone: str | None,
-        status: str | None,
-        progress: dict[str, str],
-        place: str = "",
-        initiative: str | None = None,
-    ) -> None:
-        self.name = name
-        self.at = at
-        self.milestone = milestone
-        self.status = status
-        self.progress = progress
-        self.place = place
-        """The path of the source, if it is a file."""
-        self.initiative = initiative
-        """The initiative that it is about, if it is another one."""
+    name: str
+    at: str | None
+    milestone: str | None
+    status: str | None
+    progress: dict[str, str]
+    place: str = ""
+    """The path of the source, if it is a file."""
+    initiative: str | None = None
+    """The initiative that it is about, if it is another one."""
 
     def content(self) -> Fields:
         """Return the values that the source states, for an event."""
@@ -70,22 +61,14 @@ def _apart(value: str | None, other: str | None) -> bool:
     return value is not None and other is not None and value != other
 
 
+@dataclass(slots=True, eq=False)
 class Verdict:
     """The right source, the stale ones, and a warning if the last update is long ago."""
 
-    __slots__ = ("authoritative", "compared", "stale", "warning")
-
-    def __init__(
-        self,
-        authoritative: Source,
-        stale: list[Source],
-        warning: str | None,
-        compared: list[Source],
-    ) -> None:
-        self.authoritative = authoritative
-        self.stale = stale
-        self.warning = warning
-        self.compared = compared
+    authoritative: Source
+    stale: list[Source]
+    warning: str | None
+    compared: list[Source]
 
 
 def correction_text(stale: Sequence[Source], authoritative: Source) -> str:

@@ -64,9 +64,13 @@ def next_step(state: Workflow, *, is_named: bool = False) -> Next | None:
 
 
 def current_task(state: Workflow) -> Task | None:
-    """Return the task in progress, else the first that can start, else one that is blocked."""
+    """Return the task in progress, else the first that can start, else one that is blocked.
+
+    In a loop, return the unit that is due, else the first that waits for a person.
+    """
     if state["recipe"]["format"] == "loop":
-        return current_unit(state)
+        waiting = [task for task in state["tasks"] if task["status"] in STUCK]
+        return turn_of(state)[0] or next(iter(waiting), None)
     current = find_task(state, state.get("current_task"))
     if current is not None and current["status"] not in _WAITING:
         return current
@@ -89,17 +93,15 @@ def inner_phase(task: Task) -> str | None:
 
 
 def _gate_ahead(state: Workflow, phase: Phase | None) -> Next | None:
-    """Return how to pass the gate that is due: a step of the phase, or any in the last phase."""
+    """Return how to pass the gate that is due: a step of the phase, or any in the last phase.
+
+    It is passed with its command, the one that ran last, or a claim.
+    """
     steps = phase.get("steps", []) if phase is not None else []
     is_last = phase is not None and not next_phases(state, phase["name"])
-    for name in pending_gates(state):
-        if name in steps or is_last:
-            return _passing(state, name)
-    return None
-
-
-def _passing(state: Workflow, name: str) -> Next:
-    """Return how to pass a gate: with its command, the one that ran last, or a claim."""
+    name = next((name for name in pending_gates(state) if name in steps or is_last), None)
+    if name is None:
+        return None
     gate = state["gates"][name]
     status = gate.get("status", "pending")
     about = f"gate {name} has failed" if status == "completed" else f"gate {name} is {status}"
@@ -180,12 +182,6 @@ def turn_of(state: Workflow) -> tuple[Task | None, str]:
             has_room = task.get("iterations_used", 0) < limit_of(task)
             return task, "iterate" if has_room else "timeout"
     return None, ""
-
-
-def current_unit(state: Workflow) -> Task | None:
-    """Return the unit that is due, else the first that waits for a person."""
-    waiting = [task for task in state["tasks"] if task["status"] in STUCK]
-    return turn_of(state)[0] or next(iter(waiting), None)
 
 
 def stuck_units(state: Workflow) -> dict[str, str]:

@@ -47,11 +47,6 @@ class FormatSpec:
     def __init__(self, active: str, ignored: str, **others: str | bool) -> None:
         self.__dict__.update(others, active=active, ignored=ignored)
 
-    @property
-    def prefix(self) -> str:
-        """Return the fixed beginning of the path of every active record."""
-        return self.active.partition("*")[0]
-
     def completed_path(self, workflow_id: str) -> str | None:
         return self.completed.replace("*", workflow_id) if self.completed else None
 

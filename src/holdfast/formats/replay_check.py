@@ -67,25 +67,21 @@ def _has_valid_fields(aggregate: Aggregate, event: Event) -> bool:
 
 def flaw(aggregate: Aggregate, state: State) -> str | None:
     """Return why no record can be rendered from a state and parsed again; ``None`` if it can."""
+    origin: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
     try:
-        return _flaw(aggregate, state)
+        if aggregate.kind == WORKFLOW:
+            paths = (state["record"], state["worktree"])
+            if not is_safe(state["id"]) or not all(isinstance(path, str) for path in paths):
+                return "it has no name, or no place"
+            if state["recipe"]["format"] not in FORMATS:
+                return f"{state['recipe']['format']!r:.40} is no format"
+            origin |= {"at": state["created_at"], "path": paths[0], "worktree": paths[1]}
+        record_format = aggregate.record_format(state)
+        document, rest = record_format.render(state)
+        record_format.parse(document, rest, origin)
+        json_text.pretty({"document": document, "rest": rest})
     except Invalid as invalid:
         return str(invalid)
     except _UNFIT:
         return "its fields are missing or not of their kind"
-
-
-def _flaw(aggregate: Aggregate, state: State) -> str | None:
-    origin: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
-    if aggregate.kind == WORKFLOW:
-        paths = (state["record"], state["worktree"])
-        if not is_safe(state["id"]) or not all(isinstance(path, str) for path in paths):
-            return "it has no name, or no place"
-        if state["recipe"]["format"] not in FORMATS:
-            return f"{state['recipe']['format']!r:.40} is no format"
-        origin |= {"at": state["created_at"], "path": paths[0], "worktree": paths[1]}
-    record_format = aggregate.record_format(state)
-    document, rest = record_format.render(state)
-    record_format.parse(document, rest, origin)
-    json_text.pretty({"document": document, "rest": rest})
     return None

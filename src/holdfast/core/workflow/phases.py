@@ -166,22 +166,17 @@ def _started(state: Workflow, data: Fields, at: str) -> Workflow:
         after["cycle"] = state["cycle"] + 1
         after["phases"] = [pending_phase(phase) for phase in state["recipe"]["phases"]]
     elif state["phase"] is not None and name not in next_phases(state, state["phase"]):
-        after = _reopened(after, name)
+        # This phase and all later ones are pending again.
+        cleared = dict.fromkeys(("started_at", "completed_at", "approved", "reason", "forced"))
+        for phase in state["phases"]:
+            if not _comes_before(state, phase["name"], name):
+                after = with_phase(after, phase["name"], {**cleared, "status": "pending"})
     begun: Fields = {"status": "in_progress", "started_at": at}
     begun |= {"completed_at": None, "reason": None, "forced": data.get("forced")}
     after = with_phase(after, name, begun)
     for other in data.get("unapproved", ()):
         after = with_phase(after, other, {"approved": None})
     return after
-
-
-def _reopened(state: Workflow, name: str) -> Workflow:
-    """Return the state with this phase and all later ones pending again."""
-    cleared = dict.fromkeys(("started_at", "completed_at", "approved", "reason", "forced"))
-    for phase in state["phases"]:
-        if not _comes_before(state, phase["name"], name):
-            state = with_phase(state, phase["name"], {**cleared, "status": "pending"})
-    return state
 
 
 @decides("advance")
