@@ -88,17 +88,11 @@ def _score_or_null(entry: Fields, key: str, path: Path) -> None:
         raise Invalid([*path, key], "must be a number")
 
 
-def _scores(entry: Fields, key: str, path: Path) -> None:
-    scores = schema.table(entry, key, path)
-    for name in scores:
-        _score_or_null(scores, name, [*path, key])
-
-
 _TIME = schema.optional(schema.when)
 _INTERVIEW: Checks = {
     "skill": schema.named,
     "confidence": _score_or_null,
-    "dimensions": _scores,
+    "dimensions": schema.values_of(_score_or_null, None),
     "questions_asked": schema.optional(schema.count),
     "timestamp": _TIME,
 }

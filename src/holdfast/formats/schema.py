@@ -216,7 +216,7 @@ def word_in(words: Collection[str], default: Json = REQUIRED) -> Check:
     return lambda doc, key, path: one_of(doc, key, path, words, default)
 
 
-def _values(check: Check, default: Json = REQUIRED) -> Check:
+def values_of(check: Check, default: Json = REQUIRED) -> Check:
     """Return a check of an object whose values all pass a check."""
 
     def check_values(doc: Fields, key: str, path: Path) -> Fields:
@@ -261,7 +261,7 @@ TASK: Checks = {
     "status": word_in(TASK_STATUSES),
     "commit": text_or_null,
     "reason": text_or_null,
-    "phases": _values(word_in(PHASE_STATUSES)),
+    "phases": values_of(word_in(PHASE_STATUSES)),
     "depends": lambda doc, key, path: _items(doc, key, path, REQUIRED, (int, str)),
     "started_at": text_or_null,
     "completed_at": text_or_null,
@@ -375,7 +375,7 @@ _WORKFLOW: Checks = {
     "gates": tables,
     "violations": violations,
     "required_reading": texts,
-    "read": _values(when, None),
+    "read": values_of(when, None),
     "reminders": texts,
     "context": table,
     "tests": table,
@@ -707,17 +707,14 @@ def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
     is_back = current != base["phase"] and before is not None and before["status"] == "completed"
     if not is_back or edited["recipe"].get("cycles_at") != current:
         return edited
-    begun = [_begun(phase, find_phase(base, phase["name"]), current) for phase in edited["phases"]]
+    begun: list[Phase] = []
+    for phase in edited["phases"]:
+        was = find_phase(base, phase["name"])
+        new: Json = {k: v for k, v in phase.items() if was is None or was.get(k) != v}
+        fresh: Json = {**pending_phase(phase), **new}  # type: ignore[arg-type]
+        begun.append(with_status(fresh, phase["status"] if phase["name"] == current else "pending"))
     is_counted = edited["cycle"] != base["cycle"]
     return {**edited, "cycle": edited["cycle"] + (not is_counted), "phases": begun}
-
-
-def _begun(phase: Phase, was: Phase | None, current: str | None) -> Phase:
-    edited: Json = {
-        key: value for key, value in phase.items() if was is None or was.get(key) != value
-    }
-    fresh: Json = {**pending_phase(phase), **edited}  # type: ignore[arg-type]
-    return with_status(fresh, phase["status"] if phase["name"] == current else "pending")
 
 
 def complete_until(listed: list[Phase], current: str | None) -> list[Phase]:
