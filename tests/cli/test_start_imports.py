@@ -60,7 +60,6 @@ PACKAGES = {
     "holdfast.core.workflow": (
         "evidence",
         "lifecycle",
-        "phases",
         "state",
         "tasks",
     ),

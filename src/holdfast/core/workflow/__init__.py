@@ -5,7 +5,7 @@ Importing the package enters the commands and events of all its modules.
 
 from __future__ import annotations
 
-from holdfast.core.workflow import evidence, lifecycle, phases, tasks
+from holdfast.core.workflow import evidence, lifecycle, tasks
 from holdfast.core.workflow.state import (
     DECIDE,
     EVOLVE,
@@ -22,6 +22,5 @@ __all__ = [
     "evidence",
     "evolve",
     "lifecycle",
-    "phases",
     "tasks",
 ]
