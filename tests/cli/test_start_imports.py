@@ -63,7 +63,7 @@ PACKAGES = {
         "state",
         "tasks",
     ),
-    "holdfast.formats": (*("schema", "signature", "skill"),),
+    "holdfast.formats": ("schema", "skill"),
     "holdfast.keeper": ("record_writer", "repeats", "session", "store", "transaction"),
     "holdfast.storage": (*("database", "event_codec", "ledger", "record_files", "skill_index"),),
     "holdfast.system": ("disk", "kernel", "lock"),

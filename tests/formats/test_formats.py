@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.formats import formal, loop, skill, verb
+from holdfast.formats import active_path, formal, loop, skill, verb
 from holdfast.formats.schema import Invalid, is_safe
 from holdfast.workspace import recipes
 from support.paths import SAMPLES
@@ -278,7 +278,7 @@ def test_number_that_the_ledger_cannot_hold_is_invalid():
     ],
 )
 def test_record_has_its_place(name, expected):
-    assert MODULES[name].path("a-b", "2026-02-18T23:30:00.5+01:00") == expected
+    assert active_path(name, "a-b", "2026-02-18T23:30:00.5+01:00") == expected
 
 
 def test_completed_skill_goes_back_to_the_active_ones():

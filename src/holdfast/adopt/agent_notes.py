@@ -19,8 +19,8 @@ from holdfast.core import diff
 from holdfast.core.record_formats import slug
 from holdfast.core.workflow import OPENING
 from holdfast.core.workflow.state import is_active
+from holdfast.formats import SignedRecord
 from holdfast.formats.schema import Invalid
-from holdfast.formats.signature import SignedRecord
 from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace.location import NOTES, PLANS
 

@@ -25,7 +25,7 @@ from holdfast import formats
 from holdfast.core import diff, json_text, selection, workflow
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
-from holdfast.formats import schema, signature
+from holdfast.formats import schema
 from holdfast.system.disk import MAX_RECORD_BYTES
 
 TYPE_CHECKING = False
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from holdfast.adopt import Store
     from holdfast.core.types import Change, Fields
-    from holdfast.formats import Aggregate
-    from holdfast.formats.signature import SignedRecord
+    from holdfast.formats import Aggregate, SignedRecord
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
 REFUSED, GONE, COMPLETED, COPY = "refused", "gone", "completed", "copy"
@@ -147,7 +146,7 @@ def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
     """Examine what an editor saved at the moment when the record was replaced."""
     subject.raw = raw
     try:
-        return _weigh(store, subject, signature.parse_signed(raw))
+        return _weigh(store, subject, formats.parse_signed(raw))
     except json_text.BadJson as bad:
         why = f"line {bad.line}: {bad.why}"
         note = f"what was left of {subject.record} during a write is not whole ({why})"
@@ -167,7 +166,7 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
         if not subject.is_active:
             return _ended(store, subject, raw)
         try:
-            return _weigh(store, subject, signature.parse_signed(raw or b""))
+            return _weigh(store, subject, formats.parse_signed(raw or b""))
         except json_text.BadJson as error:
             bad = error
         if attempt == 0 and (raw is not None or _was_written(store, subject)):
@@ -193,7 +192,7 @@ def _is_last_written(store: Store, subject: Subject, raw: bytes) -> bool:
     return (
         known is not None
         and known["seq"] == subject.seq
-        and signature.is_record(raw, known["digest"])
+        and formats.is_record(raw, known["digest"])
     )
 
 
@@ -237,7 +236,7 @@ def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | No
     if sealed.intact:
         return _foreign(store, subject, sealed, parsed)
     if subject.is_workflow:
-        parsed = formats.next_cycle(base, parsed)
+        parsed = schema.next_cycle(base, parsed)
     return _edited(store, subject, parsed, base, base_seq)
 
 
@@ -386,7 +385,7 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = signature.parse_signed(raw)
+        sealed = formats.parse_signed(raw)
     except json_text.BadJson:
         return None
     about = sealed.document.get("workflow")
@@ -421,7 +420,7 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
         return None
     path = _completed_path(store, subject)
     try:
-        sealed = signature.parse_signed(store.files.read(path) or b"")
+        sealed = formats.parse_signed(store.files.read(path) or b"")
     except json_text.BadJson:
         return None
     about = sealed.document.get("workflow")
@@ -465,7 +464,7 @@ def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = signature.parse_signed(raw)
+        sealed = formats.parse_signed(raw)
     except json_text.BadJson:
         subject.raw = None
         return None

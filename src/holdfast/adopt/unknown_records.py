@@ -14,14 +14,14 @@ from holdfast.core import json_text, selection
 from holdfast.core.record_formats import FORMATS, format_of
 from holdfast.core.workflow.evidence import with_claims
 from holdfast.errors import Refused
-from holdfast.formats import schema, signature
+from holdfast.formats import schema
 from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.adopt import Store, Transaction
     from holdfast.core.types import Workflow
-    from holdfast.formats.signature import SignedRecord
+    from holdfast.formats import SignedRecord
 
 _SHARED = [spec.active for spec in FORMATS.values() if spec.is_slot]
 """The record paths that several workflows use, one after another."""
@@ -122,7 +122,7 @@ def read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | No
     if raw is None or not raw.strip():
         return None
     json_text.loads(raw, strict=True)
-    sealed = signature.parse_signed(raw)
+    sealed = formats.parse_signed(raw)
     if not sealed.document:
         return None
     origin = store.origin(record, store.workspace.name)

@@ -33,11 +33,6 @@ _BEGUN = "iteration_begun"
 _UNIT = {**schema.TASK, "status": schema.word_in(_STATUS)}
 
 
-def path(workflow_id: str, _created_at: str) -> str:
-    """Return the record's path from the worktree's root."""
-    return f".claude/iterative/{workflow_id}/state.json"
-
-
 def render(state: Workflow) -> tuple[Fields, Fields]:
     """Return the document, and the state that it cannot express."""
     rest = schema.rest_of(state, _SHOWN)

@@ -34,11 +34,6 @@ _SUBJECT, _TITLE = "feature_file", "feature_title"
 """The keys of subject and title in the context, unless the recipe has another for the subject."""
 
 
-def path(workflow_id: str, _created_at: str) -> str:
-    """Return the record's path from the worktree's root."""
-    return f"{ACTIVE}{workflow_id}.json"
-
-
 def render(state: Workflow) -> tuple[Fields, Fields]:
     """Return the document, and the state that it cannot express."""
     recipe, status = state["recipe"], state["status"]

@@ -14,7 +14,15 @@ from holdfast import formats
 from holdfast.adopt import unknown_records
 from holdfast.core import json_text
 from holdfast.errors import Fault
-from holdfast.formats import LOGS, aggregate_of, evolve, is_log, is_workflow, signature, stream_of
+from holdfast.formats import (
+    LOGS,
+    aggregate_of,
+    evolve,
+    is_log,
+    is_workflow,
+    parse_signed,
+    stream_of,
+)
 from holdfast.formats.schema import Invalid
 from holdfast.keeper.audit import (
     MAX_NAMED,
@@ -242,7 +250,7 @@ def _continued(store: Store, stream: str, version: int, state: Any) -> Any:
 def _parse_record(store: Store, subject: Any, raw: bytes, seq: int) -> Any:
     """Return a record's state; ``None`` if it was edited or is older than event ``seq``."""
     try:
-        sealed = signature.parse_signed(raw)
+        sealed = parse_signed(raw)
         if not sealed.intact or sealed.ledger != store.ledger.identity() or sealed.seq < seq:
             return None
         origin = store.origin(subject.record, subject.worktree)

@@ -16,7 +16,7 @@ import re
 
 from holdfast import formats
 from holdfast.errors import Fault, Refused
-from holdfast.formats import signature
+from holdfast.formats import is_record
 from holdfast.keeper.loop_folder import (
     ARCHIVE,
     HOME,
@@ -105,7 +105,7 @@ def finish_move(tx: Transaction, state: Workflow) -> bool:
     store.files.remove(os.path.join(old, RECORD))
     raw = store.files.read(os.path.join(new, RECORD))
     written = store.ledger.record(state["worktree"], state["record"])
-    if raw is None or written is None or not signature.is_record(raw, written["digest"]):
+    if raw is None or written is None or not is_record(raw, written["digest"]):
         tx.expect(state["id"], raw)
         tx.show(state["id"])
         tx.commit()

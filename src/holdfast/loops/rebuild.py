@@ -18,9 +18,9 @@ from holdfast.core.workflow.state import blank, find_task, is_active
 from holdfast.core.workflow.tasks import phase_of, signal_of
 from holdfast.errors import Refused
 from holdfast.evidence import git
+from holdfast.formats import SignedRecord
 from holdfast.formats import loop as record_format
 from holdfast.formats.schema import Invalid
-from holdfast.formats.signature import SignedRecord
 from holdfast.keeper.loop_folder import HOME, PROGRESS
 from holdfast.loops import page_files, page_model, progress_log
 from holdfast.loops.pages import READ_BULLETS, is_unit_name, mode_of, units_page
