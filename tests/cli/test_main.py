@@ -11,7 +11,7 @@ import pytest
 from holdfast.answers import json as answers_json
 from holdfast.cli.main import main
 from holdfast.core import json_text
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 from holdfast.errors import Fault, Refused
 
 RECIPE = {"name": "dev", "format": "skill", "phases": [{"name": "plan"}, {"name": "build"}]}

@@ -57,12 +57,7 @@ PACKAGES = {
         *("diff", "json_text", "record_formats", "refusal", "selection", "time"),
         "workflow",
     ),
-    "holdfast.core.workflow": (
-        "evidence",
-        "lifecycle",
-        "state",
-        "tasks",
-    ),
+    "holdfast.core.workflow": ("evidence", "lifecycle", "tasks"),
     "holdfast.formats": ("schema", "skill"),
     "holdfast.keeper": ("record_writer", "repeats", "session", "store", "transaction"),
     "holdfast.storage": (*("database", "event_codec", "ledger", "record_files", "skill_index"),),

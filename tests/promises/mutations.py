@@ -40,7 +40,7 @@ def _commit_after_the_layers(original):
 
 def _removed_whenever_gone(_original):
     def was_removed(_store, subject):
-        from holdfast.core.workflow.state import remaining_phases
+        from holdfast.core.workflow import remaining_phases
 
         return bool(subject.state["phase"]) and not remaining_phases(subject.state)
 

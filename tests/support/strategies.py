@@ -5,7 +5,7 @@ import functools
 from hypothesis import strategies as st
 
 from holdfast.core.time import iso
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 
 FORMATS = ("verb", "formal", "skill", "loop")
 WORKFLOW_STATUSES = ("in_progress", "blocked", "completed", "abandoned", "expired")

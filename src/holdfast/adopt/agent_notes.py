@@ -17,8 +17,7 @@ from itertools import chain, count
 from holdfast import formats
 from holdfast.core import diff
 from holdfast.core.record_formats import slug
-from holdfast.core.workflow import OPENING
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import OPENING, is_active
 from holdfast.formats import SignedRecord
 from holdfast.formats.schema import Invalid
 from holdfast.storage.ledger import ACTIVE

@@ -23,8 +23,8 @@ import os
 
 from holdfast import formats
 from holdfast.core import diff, json_text, selection, workflow
+from holdfast.core.workflow import ENDED, is_active, remaining_phases
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
 from holdfast.formats import schema
 from holdfast.system.disk import MAX_RECORD_BYTES
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.adopt import findings
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.errors import Refused
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ Each function returns the fields of one kind of answer without ``ok``, which the
 
 from __future__ import annotations
 
-from holdfast.core.workflow.state import unread
+from holdfast.core.workflow import unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from holdfast.core.next_step import (
     turn_of,
 )
 from holdfast.core.refusal import shell_word
+from holdfast.core.workflow import find_phase, is_active, is_floating, unread
 from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
-from holdfast.core.workflow.state import find_phase, is_active, is_floating, unread
 from holdfast.core.workflow.tasks import limit_of
 
 TYPE_CHECKING = False

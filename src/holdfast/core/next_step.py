@@ -7,7 +7,7 @@ blocked or out of iterations wait for a person, and the next unit is due.
 from __future__ import annotations
 
 from holdfast.core.refusal import shell_word
-from holdfast.core.workflow.state import (
+from holdfast.core.workflow import (
     awaits_approval,
     find_phase,
     find_task,

@@ -21,7 +21,7 @@ import os
 from holdfast.core import json_text, workflow
 from holdfast.core.json_text import HEX_DIGITS, digest
 from holdfast.core.record_formats import FORMATS, active_path, format_of, spec_of
-from holdfast.core.workflow.state import find_phase, is_floating, is_news, unread
+from holdfast.core.workflow import find_phase, is_floating, is_news, unread
 from holdfast.formats.schema import Invalid, is_safe
 from holdfast.system.disk import FOLDER, MAX_RECORD_BYTES, ODD, is_there
 

@@ -7,7 +7,7 @@ Markdown beside the record, so it is in ``rest`` here.
 
 from __future__ import annotations
 
-from holdfast.core.workflow.state import pending_phase
+from holdfast.core.workflow import pending_phase
 from holdfast.formats import schema
 from holdfast.formats.schema import REST_PATH, Invalid
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from holdfast.core.record_formats import FORMATS
 from holdfast.core.time import duration_s, epoch_ms
-from holdfast.core.workflow.state import blank, find_phase, pending_phase
+from holdfast.core.workflow import blank, find_phase, pending_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

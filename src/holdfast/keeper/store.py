@@ -14,7 +14,7 @@ from holdfast.adopt.findings import Location, Subject
 from holdfast.core import time as times
 from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, damaged_ledger
 from holdfast.formats import aggregate_of, is_own, is_workflow
 from holdfast.storage.ledger import ACTIVE, Ledger

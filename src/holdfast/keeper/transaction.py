@@ -13,7 +13,7 @@ import os
 from holdfast import formats
 from holdfast.adopt import record as adoption
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter

@@ -13,8 +13,7 @@ import re
 from holdfast import formats
 from holdfast.core import diff
 from holdfast.core.time import epoch_ms
-from holdfast.core.workflow import EVOLVE
-from holdfast.core.workflow.state import blank, find_task, is_active
+from holdfast.core.workflow import EVOLVE, blank, find_task, is_active
 from holdfast.core.workflow.tasks import phase_of, signal_of
 from holdfast.errors import Refused
 from holdfast.evidence import git

@@ -110,8 +110,8 @@ def violation_clear(keeper: Keeper, values: Fields) -> Changed:
     "holdfast violation list",
 )
 def violation_list(keeper: Keeper, args: Arguments) -> Answer:
+    from holdfast.core.workflow import blocking
     from holdfast.core.workflow.evidence import enforcement
-    from holdfast.core.workflow.state import blocking
 
     receipt = keeper.show(workflow=args["workflow"])
     codes = blocking(receipt.state)

@@ -9,8 +9,8 @@ from holdfast.cli.parser import WORKFLOW, command
 from holdfast.cli.screen import next_lines, note_lines
 from holdfast.core.next_step import current_task, inner_phase
 from holdfast.core.refusal import shell_word
+from holdfast.core.workflow import declared_phase, find_phase, is_active, is_floating
 from holdfast.core.workflow.lifecycle import feature_position
-from holdfast.core.workflow.state import declared_phase, find_phase, is_active, is_floating
 from holdfast.errors import Fault
 
 TYPE_CHECKING = False

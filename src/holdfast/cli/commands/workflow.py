@@ -7,8 +7,8 @@ from holdfast.answers.text import clean
 from holdfast.cli.answer import Answer, answer_change, names_workflow, on_workflow, target_args
 from holdfast.cli.parser import WORKFLOW, Parameter, command, own_values
 from holdfast.cli.screen import count_cells, fit_columns, format_pairs, list_lines, table_lines
+from holdfast.core.workflow import is_active, is_passed
 from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
-from holdfast.core.workflow.state import is_active, is_passed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

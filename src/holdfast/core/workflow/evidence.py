@@ -7,12 +7,12 @@ Notes are required reading, reminders, lessons and context. When a gate counts a
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_reading, bad_text, bad_values, first_bad_text
-from holdfast.core.workflow.state import BLOCKING, decides, declared_phase, evolves, with_phase
+from holdfast.core.workflow import BLOCKING, decides, declared_phase, evolves, with_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Draft, Fields, Violation, Workflow
-    from holdfast.core.workflow.state import Decision
+    from holdfast.core.workflow import Decision
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"

@@ -17,8 +17,7 @@ from holdfast.core.refusal import (
     shell_word,
 )
 from holdfast.core.time import duration_s
-from holdfast.core.workflow.evidence import with_claims, with_stale_gates
-from holdfast.core.workflow.state import (
+from holdfast.core.workflow import (
     awaits_approval,
     blank,
     blocking,
@@ -36,12 +35,13 @@ from holdfast.core.workflow.state import (
     unit_mark,
     with_phase,
 )
+from holdfast.core.workflow.evidence import with_claims, with_stale_gates
 from holdfast.core.workflow.tasks import move_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Draft, Fields, Phase, Recipe, Workflow
-    from holdfast.core.workflow.state import Decision
+    from holdfast.core.workflow import Decision
 
 _STARTED_WITH = (
     "subject", "title", "branch", "base", "worktree", "record", "ttl", "session", "initiative",

@@ -8,7 +8,7 @@ pending -> in_progress -> confirming -> verifying -> completed
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_text, first_bad_text, shell_word
-from holdfast.core.workflow.state import (
+from holdfast.core.workflow import (
     decides,
     evolves,
     find_task,
@@ -20,7 +20,7 @@ from holdfast.core.workflow.state import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Draft, Fields, Task, Workflow
-    from holdfast.core.workflow.state import Decision
+    from holdfast.core.workflow import Decision
 
 MAX_TASKS = 10_000
 MAX_ITERATIONS = 5
