@@ -8,14 +8,12 @@ A new format is one entry here, one module in ``formats`` that renders and parse
 from __future__ import annotations
 
 from holdfast.core.json_text import md5_of
-from holdfast.core.time import epoch_ms, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Workflow
 
 _MAX_SLUG = 60
-_IN_FILE_NAMES = str.maketrans("T", "_", "-:")
 
 
 class FormatSpec:
@@ -82,15 +80,6 @@ def formats_with(attribute: str) -> str:
 
 def spec_of(state: Workflow) -> FormatSpec:
     return FORMATS[state["recipe"]["format"]]
-
-
-def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
-    """Return the path of an active workflow's record from the worktree's root."""
-    start = iso(epoch_ms(created_at) or 0)[:19].translate(_IN_FILE_NAMES)
-    path, *others = FORMATS[format_name].active.split("*")
-    for name, part in zip((workflow_id, f"{workflow_id}-{start}"), others, strict=False):
-        path += name + part
-    return path
 
 
 def format_of(path: str) -> str:

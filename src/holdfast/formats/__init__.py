@@ -20,7 +20,8 @@ import os
 
 from holdfast.core import json_text, workflow
 from holdfast.core.json_text import HEX_DIGITS, digest
-from holdfast.core.record_formats import FORMATS, active_path, format_of, spec_of
+from holdfast.core.record_formats import FORMATS, format_of, spec_of
+from holdfast.core.time import epoch_ms, iso
 from holdfast.core.workflow import find_phase, is_floating, is_news, unread
 from holdfast.formats.schema import Invalid, is_safe
 from holdfast.system.disk import FOLDER, MAX_RECORD_BYTES, ODD, is_there
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     Read = Callable[[], Iterable[Event]]
     """Reads a stream's events in order; called again for a second pass."""
 
-__all__ = ["FORMATS", "active_path", "format_of", "spec_of"]
+__all__ = ["FORMATS", "format_of", "spec_of"]
 
 WORKFLOW = "workflow"
 LOGS = {
@@ -59,6 +60,7 @@ KEY = "_holdfast"
 _NOT_FILES = {FOLDER: "a folder stands there", ODD: "a pipe, a socket or a device stands there"}
 _DIGEST = b'"digest": "'
 _DIGEST_END = b'",'
+_IN_FILE_NAMES = str.maketrans("T", "_", "-:")
 _UNFIT = (LookupError, TypeError, ValueError, AttributeError)
 _TEXT_OR_NULL = (str, type(None))
 _OWN_EVENTS = ("workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_")
@@ -111,6 +113,15 @@ def check_edit(base: Workflow, edited: Workflow) -> None:
     """Raise ``Invalid`` if an edit changes what only a command may change."""
     if base["recipe"]["format"] == edited["recipe"]["format"] == "loop":
         module("loop").check_edit(base, edited)
+
+
+def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
+    """Return the path of an active workflow's record from the worktree's root."""
+    start = iso(epoch_ms(created_at) or 0)[:19].translate(_IN_FILE_NAMES)
+    path, *others = FORMATS[format_name].active.split("*")
+    for name, part in zip((workflow_id, f"{workflow_id}-{start}"), others, strict=False):
+        path += name + part
+    return path
 
 
 def place(state: Workflow) -> str | None:

@@ -1,7 +1,7 @@
 """Gates, violations, test runs and touched files; and the notes that survive a compaction.
 
 Notes are required reading, reminders, lessons and context. When a gate counts as passed is in
-``state.is_passed``.
+``is_passed`` of the package.
 """
 
 from __future__ import annotations
