@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.core.initiatives import MILESTONE_STATUSES_WITH, new_initiative
 from holdfast.core.time import age, epoch_ms
 
 TYPE_CHECKING = False
@@ -163,17 +164,8 @@ class PageMilestone:
 
 def initiative_from_pages(name: str, pages: Sequence[PageMilestone], at: str) -> Initiative:
     """Return an initiative made from its pages alone."""
-    milestones: list[Milestone] = [_fresh(page) for page in pages]
-    blank: Initiative = {
-        "name": name,
-        "status": "created",
-        "created_at": at,
-        "updated_at": at,
-        "current_milestone": None,
-        "milestones": milestones,
-        "extra": {},
-    }
-    return _positioned(blank)
+    initiative = new_initiative(name, [_fresh(page) for page in pages], at)
+    return _positioned({**initiative, "current_milestone": None})
 
 
 def apply_pages(initiative: Initiative, pages: Sequence[PageMilestone]) -> Initiative:
@@ -232,8 +224,7 @@ def _merged(milestone: Milestone, page: PageMilestone) -> Milestone:
     others = [task for task in milestone["tasks"] if plain(task["text"]) not in page.tasks]
     after["tasks"] = [*after["tasks"], *others]
     after["title"] = page.title or milestone["title"]
-    kept = {"started_at": ("in_progress", "blocked", "completed"), "completed_at": ("completed",)}
-    for name, statuses in kept.items():
+    for name, statuses in MILESTONE_STATUSES_WITH.items():
         if name in milestone and after["status"] in statuses:
             after[name] = milestone[name]  # type: ignore[literal-required]
     return after

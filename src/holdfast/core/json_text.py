@@ -54,22 +54,15 @@ def _constant(text: str) -> object:
     raise BadJson(f"{text} is not JSON", _UNKNOWN_LINE)
 
 
-def number(text: str) -> object:
-    """Return the value of a number in a JSON text; raise ``BadJson`` for what is not one."""
-    if text.endswith(("NaN", "Infinity")):
-        return _constant(text)
-    return _integer(text) if text.removeprefix("-").isdigit() else _number(text)
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise BadJson(twice(next(key for key in keys if keys.count(key) > 1)), _UNKNOWN_LINE)
+        raise BadJson(_twice(next(key for key in keys if keys.count(key) > 1)), _UNKNOWN_LINE)
     return fields
 
 
-def twice(key: str) -> str:
+def _twice(key: str) -> str:
     return f"the key {key!r} stands twice in one object"
 
 
@@ -329,12 +322,12 @@ def _faults(text: str) -> Iterator[tuple[int, str]]:
             if not is_encodable(string):
                 yield start, HALF_A_PAIR
             if is_key and string in keys[-1]:
-                yield start, twice(string)
+                yield start, _twice(string)
             if is_key:
                 keys[-1].add(string)
         elif word[-1].isdigit() or word.endswith(("NaN", "Infinity")):
             try:
-                number(word)
+                _scan_strict(word, 0)
             except BadJson as bad:
                 yield start, bad.why
         if len(path) >= MAX_DEPTH and not is_key:

@@ -219,15 +219,7 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
         "signal": signal_of(task),
         "guardrails": state.get("guardrails", []),
     }
-    verb, ways = {
-        "confirm": ("confirm", ["--clean", "--issues TEXT"]),
-        "verify": ("verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]),
-        "timeout": ("extend", [f"--max {_longer_limit(task)}"]),
-        "iterate": (
-            "iterate",
-            ["--did TEXT --remaining TEXT", f"--did TEXT --signal {shell_word(signal_of(task))}"],
-        ),
-    }[turn]
+    verb, ways = _ways(task, turn)
     command = f"holdfast loop {verb} {shell_word(task['id'])}{aim}"
     answer["command"], *others = [f"{command} {way}" for way in ways]
     if others:
@@ -245,15 +237,27 @@ def next_words(state: Workflow) -> Next:
         return _without_unit(state)[1:]
     name = str(task["id"])
     title = f"{name} ({task['description']})"
+    if turn == "iterate":
+        return f"{title}: what to do, and with what", ["loop", "next"]
+    about = {
+        "confirm": f"{title} was declared done; go over it once more",
+        "verify": f"{title} was confirmed; verify it",
+        "timeout": f"{title} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}",
+    }
+    verb, ways = _ways(task, turn)
+    return about[turn], ["loop", verb, name, *ways[0].split()]
+
+
+def _ways(task: Task, turn: str) -> tuple[str, list[str]]:
+    """Return the verb of a unit's turn, and the ways to give its outcome."""
     if turn == "confirm":
-        about = f"{title} was declared done; go over it once more"
-        return about, ["loop", "confirm", name, "--clean"]
+        return "confirm", ["--clean", "--issues TEXT"]
     if turn == "verify":
-        return f"{title} was confirmed; verify it", ["loop", "verify", name, "--passed"]
+        return "verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]
     if turn == "timeout":
-        about = f"{title} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}"
-        return about, ["loop", "extend", name, "--max", _longer_limit(task)]
-    return f"{title}: what to do, and with what", ["loop", "next"]
+        return "extend", [f"--max {_longer_limit(task)}"]
+    done = f"--did TEXT --signal {shell_word(signal_of(task))}"
+    return "iterate", ["--did TEXT --remaining TEXT", done]
 
 
 def _without_unit(state: Workflow) -> tuple[str, str, list[str]]:

@@ -9,7 +9,7 @@ rest. A document of another tool needs a name and a status, and may list only be
 
 from __future__ import annotations
 
-from holdfast.core.initiatives import STATUSES, current_of, key_of
+from holdfast.core.initiatives import MILESTONE_STATUSES_WITH, STATUSES, current_of, key_of
 from holdfast.formats import schema
 from holdfast.formats.schema import REST_PATH, Invalid
 
@@ -34,10 +34,6 @@ _STATUSES_WITH = {
     "archived_at": ("archived",),
 }
 """Fields of an initiative that only these statuses have: an edit of the status drops the others."""
-_MILESTONE_STATUSES_WITH = {
-    "started_at": ("in_progress", "blocked", "completed"),
-    "completed_at": ("completed",),
-}
 
 
 def render(state: InitiativesState) -> tuple[Fields, Fields]:
@@ -175,4 +171,4 @@ def _milestone(milestone_id: str, progress: Fields, entry: Fields, path: Path) -
             for position, task in enumerate(schema.rows(entry, "tasks", path))
         ],
     }
-    return {**milestone, **_notes(entry, path, status, _MILESTONE_STATUSES_WITH)}  # type: ignore[typeddict-item]
+    return {**milestone, **_notes(entry, path, status, MILESTONE_STATUSES_WITH)}  # type: ignore[typeddict-item]
