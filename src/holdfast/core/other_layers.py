@@ -118,17 +118,11 @@ def observed_values(observations: list[str]) -> dict[str, str]:
     return {name: value for name, separator, value in pairs if separator}
 
 
-def phases_at(
-    recipe: Recipe, phase: str, at: str, known: list[Phase] | None = None
-) -> list[Phase] | None:
-    """Return the phases of a workflow that is in ``phase``; ``None`` if the recipe lacks it.
-
-    A ``known`` phase is kept as it is if it has the same status.
-    """
+def phases_at(recipe: Recipe, phase: str, at: str) -> list[Phase] | None:
+    """Return the phases of a workflow that is in ``phase``; ``None`` if the recipe lacks it."""
     way = _way_to(recipe, phase)
     if way is None:
         return None
-    before = {(entry["name"], entry["status"]): entry for entry in known or []}
     phases: list[Phase] = []
     for declared in recipe["phases"]:
         name = declared["name"]
@@ -137,7 +131,7 @@ def phases_at(
             entry = {"name": name, "status": "in_progress", "started_at": at}
         elif name in way and declared.get("approval"):
             entry["approved"] = True
-        phases.append(before.get((name, entry["status"]), entry))
+        phases.append(entry)
     return phases
 
 

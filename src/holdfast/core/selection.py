@@ -70,7 +70,8 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     bound = [row for row in active if asker.owns(row)]
     if bound:
         # A client process has several sessions in turn; a session that returns has its own row.
-        return own(bound, asker.session) or _newest(bound)
+        own = [row for row in bound if row["session"]["id"] == asker.session]
+        return max(own or bound, key=lambda row: int(row["session"].get("seq", 0)))
     here = [
         row
         for row in active
@@ -89,17 +90,6 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     return Refusal(
         "not_found", "no workflow is active here", "holdfast start RECIPE SUBJECT", candidates=[]
     )
-
-
-def own(rows: list[Fields], session: str | None) -> Fields | None:
-    """Return the newest active row that is bound to this session."""
-    active = [row for row in rows if row["status"] in ACTIVE and row["session"]]
-    bound = [row for row in active if row["session"]["id"] == session]
-    return _newest(bound) if bound else None
-
-
-def _newest(rows: list[Fields]) -> Fields:
-    return max(rows, key=lambda row: int(row["session"].get("seq", 0)))
 
 
 def listed(names: list[str], most: int = MAX_NAMED) -> str:

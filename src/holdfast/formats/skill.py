@@ -114,9 +114,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     recipe, phase, phases = schema.parse_position(
         machine, "current_phase", ["state_machine"], recipe, rest
     )
-    workflow_id = schema.text(about, "id", ["workflow"], None)
-    if not schema.is_safe(workflow_id):
-        workflow_id = schema.sanitised(schema.stem(origin["path"]))
+    schema.text(about, "id", ["workflow"], None)
+    workflow_id = schema.workflow_id_of(about, schema.stem(origin["path"]))
     status = schema.one_of(about, "status", ["workflow"], STATUSES, "in_progress")
     if status == "abandoned" and rest.get("status") == "expired":
         status = "expired"

@@ -305,9 +305,10 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
 @decides("advance")
 def advance(state: Workflow, args: Fields) -> Decision:
     """Complete the current phase and start the next."""
-    if state["phase"] is None:
+    current = find_phase(state, state["phase"])
+    if current is None:
         return Refusal("no_phase", f"advance: {state['id']} has no phases", "holdfast complete")
-    return _complete_current(state, args, "advance")
+    return _complete_current(state, current, args, "advance")
 
 
 @decides("complete_phase", "phase complete")
@@ -321,13 +322,10 @@ def complete_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
             f"{state['id']} stands in {state['phase']}",
             f"holdfast phase complete {shell_word(state['phase'])}",
         )
-    return _complete_current(state, args, "phase complete")
+    return _complete_current(state, phase, args, "phase complete")
 
 
-def _complete_current(state: Workflow, args: Fields, tried: str) -> Decision:
-    current = find_phase(state, state["phase"])
-    if current is None:
-        return Refusal("no_phase", f"{tried}: {state['id']} is in no phase", "holdfast show")
+def _complete_current(state: Workflow, current: Phase, args: Fields, tried: str) -> Decision:
     if current["status"] == "blocked":
         return _blocked_refusal(state, tried, current)
     if current["status"] == "completed":

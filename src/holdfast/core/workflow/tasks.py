@@ -46,6 +46,12 @@ def waits_for(state: Workflow, task: Task) -> list[str]:
     return [str(name) for name in task.get("depends", []) if str(name) not in done]
 
 
+def _task_of(state: Workflow, data: Fields) -> Task:
+    """Return the task that an event is about; a blank one if there is none."""
+    blank: Task = {"id": data["task"], "description": "", "status": "pending"}
+    return find_task(state, data["task"]) or blank
+
+
 def _already(state: Workflow, tried: str, task: Task) -> Refusal:
     return Refusal(
         "already",
@@ -129,10 +135,9 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
     names = state["recipe"].get("task_phases", [])
     reached = names.index(data["phase"])
     statuses = ["completed"] * reached + ["in_progress"] + ["pending"] * (len(names) - reached - 1)
-    task = find_task(state, data["task"])
     changed = {
         "status": "in_progress",
-        "started_at": task.get("started_at", at) if task is not None else at,
+        "started_at": _task_of(state, data).get("started_at", at),
         "reason": None,
         "phases": dict(zip(names, statuses, strict=True)),
     }
@@ -329,11 +334,9 @@ def _planned(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 def _goes_on(state: Workflow, data: Fields) -> Fields:
     """Return the status of a timed-out unit that is allowed more iterations."""
-    task = find_task(state, data["task"])
-    if task is None or task["status"] != "timeout":
-        return {}
+    task = _task_of(state, data)
     has_room = data.get("max_iterations", 0) > task.get("iterations_used", 0)
-    return {"status": "in_progress"} if has_room else {}
+    return {"status": "in_progress"} if task["status"] == "timeout" and has_room else {}
 
 
 @decides("record_iteration", "loop iterate")
@@ -398,10 +401,9 @@ def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
 
 @evolves("iteration_recorded")
 def _iterated(state: Workflow, data: Fields, at: str) -> Workflow:
-    task = find_task(state, data["task"])
     changed = {
         "status": "in_progress" if data.get("signal") is None else "confirming",
-        "started_at": task.get("started_at", at) if task is not None else at,
+        "started_at": _task_of(state, data).get("started_at", at),
         "iterations_used": data["iteration"],
         "remaining": data.get("remaining"),
         "blockers": data.get("blockers"),
@@ -424,9 +426,7 @@ def _timed_out(state: Workflow, data: Fields, _at: str) -> Workflow:
 def _with_commit(state: Workflow, data: Fields) -> Workflow:
     if "commit" not in data:
         return state
-    task = find_task(state, data["task"])
-    about = task["description"] if task is not None else ""
-    lines = data["did"].strip().splitlines() or [about]
+    lines = data["did"].strip().splitlines() or [_task_of(state, data)["description"]]
     line = f"{data['commit']}: {lines[0][:80]}"
     return {**state, "commits": [*state["commits"], line]}
 
@@ -462,8 +462,7 @@ def _judged(
 
 @evolves("confirmation_recorded")
 def _confirmed(state: Workflow, data: Fields, _at: str) -> Workflow:
-    task = find_task(state, data["task"])
-    used = task.get("confirmations_used", 0) if task is not None else 0
+    used = _task_of(state, data).get("confirmations_used", 0)
     changed: Fields = {"status": "verifying", "confirmations_used": used + 1}
     if not data["clean"]:
         changed |= {"status": "in_progress", "remaining": data.get("found")}
@@ -489,8 +488,7 @@ def unblock(state: Workflow, task: Task, _args: Fields) -> Decision:
 
 @evolves("task_unblocked")
 def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
-    task = find_task(state, data["task"])
-    begun = task is not None and task.get("iterations_used", 0) > 0
+    begun = _task_of(state, data).get("iterations_used", 0) > 0
     changed = {"status": "in_progress" if begun else "pending", "reason": None}
     return with_task(state, data["task"], changed)
 
