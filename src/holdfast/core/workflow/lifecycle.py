@@ -156,21 +156,15 @@ def _comes_before(state: Workflow, name: str, other: str) -> bool:
 
 def _blocked_refusal(state: Workflow, tried: str, phase: Phase) -> Refusal:
     reason = f" ({phase['reason']})" if phase.get("reason") else ""
-    return Refusal(
-        "blocked",
-        f"{tried}: {phase['name']} of {state['id']} is blocked{reason}",
-        f"holdfast phase unblock {shell_word(phase['name'])}",
-    )
+    why = f"{tried}: {phase['name']} of {state['id']} is blocked{reason}"
+    return Refusal("blocked", why, f"holdfast phase unblock {shell_word(phase['name'])}")
 
 
 def _needs_approval(state: Workflow, phase: Phase, tried: str) -> Refusal | None:
     if not awaits_approval(state, phase):
         return None
-    return Refusal(
-        "needs_approval",
-        f"{tried}: {phase['name']} of {state['id']} is not approved",
-        f"holdfast phase approve {shell_word(phase['name'])}",
-    )
+    why = f"{tried}: {phase['name']} of {state['id']} is not approved"
+    return Refusal("needs_approval", why, f"holdfast phase approve {shell_word(phase['name'])}")
 
 
 def _held_back(state: Workflow, name: str, args: Fields, tried: str) -> Refusal | None:
@@ -193,11 +187,8 @@ def _bad_fields(fields: Fields) -> Refusal | None:
     taken = [key for key in fields if key in _OWN_PHASE_FIELDS]
     if not taken:
         return bad_values(fields)
-    return Refusal(
-        "invalid",
-        f"phase: {taken[0]} is kept by Holdfast and cannot be set",
-        "give it another name: key=value",
-    )
+    why = f"phase: {taken[0]} is kept by Holdfast and cannot be set"
+    return Refusal("invalid", why, "give it another name: key=value")
 
 
 def _field_events(name: str, fields: Fields) -> list[Draft]:
@@ -329,11 +320,8 @@ def _complete_current(state: Workflow, current: Phase, args: Fields, tried: str)
     if current["status"] == "blocked":
         return _blocked_refusal(state, tried, current)
     if current["status"] == "completed":
-        return Refusal(
-            "already",
-            f"{tried}: {current['name']}, the last phase of {state['id']}, is completed",
-            "holdfast complete",
-        )
+        why = f"{tried}: {current['name']}, the last phase of {state['id']}, is completed"
+        return Refusal("already", why, "holdfast complete")
     fields = args.get("fields", {})
     if refusal := _bad_fields(fields) or _needs_approval(state, current, tried):
         return refusal
@@ -369,11 +357,8 @@ def _phase_completed(state: Workflow, data: Fields, at: str) -> Workflow:
 @decides("block_phase", "phase block")
 def block_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
     if phase["name"] != state["phase"] or phase["status"] != "in_progress":
-        return Refusal(
-            "wrong_order",
-            f"phase block: {phase['name']} of {state['id']} is {phase['status']}, not in progress",
-            f"holdfast show {state['id']}",
-        )
+        why = f"phase block: {phase['name']} of {state['id']} is {phase['status']}, not in progress"
+        return Refusal("wrong_order", why, f"holdfast show {state['id']}")
     fields = dict(args.get("fields", {}))
     reason = fields.pop("reason", None)
     data: Fields = {"phase": phase["name"]}
@@ -394,11 +379,8 @@ def _phase_blocked(state: Workflow, data: Fields, _at: str) -> Workflow:
 def unblock_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
     name, fields = args["phase"], args.get("fields", {})
     if phase["status"] != "blocked":
-        return Refusal(
-            "not_blocked",
-            f"phase unblock: {name} of {state['id']} is {phase['status']}, not blocked",
-            f"holdfast show {state['id']}",
-        )
+        why = f"phase unblock: {name} of {state['id']} is {phase['status']}, not blocked"
+        return Refusal("not_blocked", why, f"holdfast show {state['id']}")
     return _event_with_fields("phase_unblocked", {"phase": name}, fields)
 
 
@@ -412,9 +394,8 @@ def _phase_unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
 def approve_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
     name, fields = args["phase"], args.get("fields", {})
     if phase.get("approved"):
-        return Refusal(
-            "already", f"phase approve: {name} of {state['id']} is approved", "holdfast advance"
-        )
+        why = f"phase approve: {name} of {state['id']} is approved"
+        return Refusal("already", why, "holdfast advance")
     return _event_with_fields("phase_approved", {"phase": name}, fields)
 
 
@@ -430,16 +411,12 @@ def start_step(state: Workflow, args: Fields) -> Decision:
         return refusal
     current = find_phase(state, state["phase"])
     if current is None or current["status"] != "in_progress":
-        return Refusal(
-            "no_phase", f"step: {state['id']} has no phase in progress", "holdfast advance"
-        )
+        why = f"step: {state['id']} has no phase in progress"
+        return Refusal("no_phase", why, "holdfast advance")
     steps = current.get("steps", [])
     if steps and name not in steps:
-        return Refusal(
-            "not_found",
-            f"step: {current['name']} has no step {name[:40]!r}; it has {', '.join(steps)}",
-            f"holdfast step {shell_word(steps[0])}",
-        )
+        why = f"step: {current['name']} has no step {name[:40]!r}; it has {', '.join(steps)}"
+        return Refusal("not_found", why, f"holdfast step {shell_word(steps[0])}")
     return [{"type": "step_started", "data": {"step": name, "phase": current["name"]}}]
 
 
@@ -473,11 +450,8 @@ def pending(state: Workflow) -> Fields:
 def complete(state: Workflow, args: Fields) -> Decision:
     """End the workflow, or one feature of its folder, if nothing is pending or by force."""
     if not is_active(state):
-        return Refusal(
-            "already",
-            f"complete: {state['id']} has ended already ({state['status']})",
-            f"holdfast show {state['id']}",
-        )
+        why = f"complete: {state['id']} has ended already ({state['status']})"
+        return Refusal("already", why, f"holdfast show {state['id']}")
     seen = with_stale_gates(state, args.get("tree"))
     items = pending(seen)
     if items and not args.get("force"):

@@ -53,11 +53,8 @@ def _task_of(state: Workflow, data: Fields) -> Task:
 
 
 def _already(state: Workflow, tried: str, task: Task) -> Refusal:
-    return Refusal(
-        "already",
-        f"task {tried}: {task['id']} of {state['id']} is {task['status'].replace('_', ' ')}",
-        f"holdfast show {state['id']}",
-    )
+    why = f"task {tried}: {task['id']} of {state['id']} is {task['status'].replace('_', ' ')}"
+    return Refusal("already", why, f"holdfast show {state['id']}")
 
 
 @decides("add_task")
@@ -65,11 +62,8 @@ def add(state: Workflow, args: Fields) -> Decision:
     if refusal := bad_text("task", args["description"]):
         return refusal
     if len(state["tasks"]) >= MAX_TASKS:
-        return Refusal(
-            "too_many",
-            f"task add: {state['id']} has {MAX_TASKS} tasks already",
-            "holdfast start another workflow for the rest",
-        )
+        why = f"task add: {state['id']} has {MAX_TASKS} tasks already"
+        return Refusal("too_many", why, "holdfast start another workflow for the rest")
     mark = unit_mark(state["recipe"])
     numbers = [str(task["id"]).removeprefix(mark) for task in state["tasks"]]
     following = max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
@@ -100,11 +94,8 @@ def start(state: Workflow, task: Task, _args: Fields) -> Decision:
         return _already(state, "start", task)
     waiting = waits_for(state, task)
     if waiting:
-        return Refusal(
-            "wrong_order",
-            f"task start: {task['id']} of {state['id']} waits for {', '.join(waiting)}",
-            f"holdfast task start {shell_word(waiting[0])}",
-        )
+        why = f"task start: {task['id']} of {state['id']} waits for {', '.join(waiting)}"
+        return Refusal("wrong_order", why, f"holdfast task start {shell_word(waiting[0])}")
     return [{"type": "task_started", "data": {"task": task["id"]}}]
 
 
@@ -156,11 +147,8 @@ def complete(state: Workflow, task: Task, args: Fields) -> Decision:
             "holdfast loop next",
         )
     if task["status"] == "blocked":
-        return Refusal(
-            "blocked",
-            f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})",
-            f"holdfast task start {shell_word(task['id'])}",
-        )
+        why = f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})"
+        return Refusal("blocked", why, f"holdfast task start {shell_word(task['id'])}")
     data: Fields = {"task": task["id"]}
     commit = args.get("commit")
     if commit is not None:
@@ -297,17 +285,12 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
     depends = [str(name) for name in args.get("depends") or []]
     for name in depends:
         if name != str(args["task"]) and find_task(state, name) is None:
-            return Refusal(
-                "not_found",
-                f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned",
-                f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: title'",
-            )
+            why = f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned"
+            hint = f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: title'"
+            return Refusal("not_found", why, hint)
     if is_circular(state, str(args["task"]), depends):
-        return Refusal(
-            "invalid",
-            f"loop plan: {args['task']} would wait for itself, through {', '.join(depends)}",
-            "leave out one of the dependencies",
-        )
+        why = f"loop plan: {args['task']} would wait for itself, through {', '.join(depends)}"
+        return Refusal("invalid", why, "leave out one of the dependencies")
     return None
 
 
@@ -347,11 +330,9 @@ def iterate(state: Workflow, task: Task, args: Fields) -> Decision:
         return refusal
     signal, expected = args.get("signal"), signal_of(task)
     if signal is not None and signal != expected:
-        return Refusal(
-            "invalid",
-            f"loop iterate: {signal[:60]!r} is not the signal of {task['id']}; that is {expected}",
-            f"holdfast loop iterate {shell_word(task['id'])} --did TEXT --signal {expected}",
-        )
+        why = f"loop iterate: {signal[:60]!r} is not the signal of {task['id']}; that is {expected}"
+        hint = f"holdfast loop iterate {shell_word(task['id'])} --did TEXT --signal {expected}"
+        return Refusal("invalid", why, hint)
     number = task.get("iterations_used", 0) + 1
     has_room = number <= limit_of(task)
     data = {"task": task["id"], "iteration": number, **report}
@@ -368,15 +349,11 @@ def iterate(state: Workflow, task: Task, args: Fields) -> Decision:
 
 def _bad_report(report: Fields, blocked: str | None) -> Refusal | None:
     if not report.get("did"):
-        return Refusal(
-            "invalid", "loop iterate: what was done is missing", "loop iterate --did TEXT"
-        )
+        why = "loop iterate: what was done is missing"
+        return Refusal("invalid", why, "loop iterate --did TEXT")
     if not report.get("remaining") and not report.get("signal"):
-        return Refusal(
-            "invalid",
-            "loop iterate: say what remains, or give the unit's signal when nothing does",
-            "loop iterate --did TEXT --remaining TEXT",
-        )
+        why = "loop iterate: say what remains, or give the unit's signal when nothing does"
+        return Refusal("invalid", why, "loop iterate --did TEXT --remaining TEXT")
     return first_bad_text(**report, **({} if blocked is None else {"reason": blocked}))
 
 
