@@ -255,3 +255,8 @@ def arbitrary_json():
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6),
         max_leaves=40,
     )
+
+
+def arbitrary_object():
+    """An object of anything, as every record is one."""
+    return st.dictionaries(_known_words()[0], arbitrary_json(), max_size=6)

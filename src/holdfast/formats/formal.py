@@ -60,7 +60,6 @@ def _shown_phase(current: str | None, listed: list[Phase]) -> Fields:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     title = schema.text(document, "workflow", [])
     kind = schema.named(document, "workflow_type", [])
     remembered = schema.known_recipe(rest)

@@ -52,7 +52,6 @@ def render(state: InitiativesState) -> tuple[Fields, Fields]:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> InitiativesState:
     """Return the state; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     name = schema.named(document, "name", [])
     initiatives: dict[str, Initiative] = {}
     own_rest: Fields = {}
@@ -99,7 +98,6 @@ def render_initiative(state: Initiative) -> tuple[Fields, Fields]:
 
 def parse_initiative(document: Fields, rest: Fields, origin: Origin) -> Initiative:
     """Return the state of one initiative; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     status = schema.one_of(document, "status", [], STATUSES)
     updated_at = schema.when(document, "lastUpdated", [], origin["at"])
     milestones = _milestones(document, rest)

@@ -105,7 +105,6 @@ def _counted(name: str) -> tuple[int, str]:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     mode = schema.one_of(document, "mode", [], UNITS)
     recipe, phase, listed, is_ended = _lifecycle(document, rest, origin, mode)
     slug = schema.text(document, "slug", [], None)

@@ -110,12 +110,6 @@ def _check_type(value: Json, kind: Kind, path: Path, *below: str | int) -> None:
     raise Invalid([*path, *below], f"must be {_TYPE_NAMES[kind]}, not {actual}")
 
 
-def check_parts(document: Json, rest: Json) -> None:
-    """Raise ``Invalid`` if a document or its rest is not an object."""
-    _check_type(document, dict, [])
-    _check_type(rest, dict, REST_PATH)
-
-
 def text(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
     return _typed(doc, key, path, default, str)
 

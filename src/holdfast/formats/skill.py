@@ -100,7 +100,6 @@ def _render_context(state: Workflow, rest: Fields) -> Fields:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     header = schema.table(document, "_schema", [])
     about = schema.table(document, "workflow", [])
     machine = schema.table(document, "state_machine", [])

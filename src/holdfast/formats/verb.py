@@ -54,7 +54,6 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     if not document:
         raise Invalid([], "holds no workflow")
     kind = schema.named(document, "type", [])
