@@ -14,7 +14,7 @@ from _operator import is_ as _is
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     Path = list[str | int]
@@ -217,35 +217,35 @@ def pretty(value: object, indent: str = "", levels: int = 3) -> str:
     return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
 
 
-class Memo:
-    """The results of a function for objects that are never changed in place.
+class TextMemo:
+    """The JSON of objects that are never changed in place.
 
     State is never changed in place, so most entries of a record are the same objects as one event
     before. Each object is kept, so that no other object can get its id.
     """
 
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self._make = make
-        self._results: dict[int, Any] = {}
+    def __init__(self, encode: Callable[[object, int], Iterable[str]]) -> None:
+        self._encode = encode
+        self._texts: dict[int, str] = {}
         self._objects: list[object] = []
 
-    def of_all(self, values: list[Any]) -> list[Any]:
-        results = list(map(self._results.get, map(id, values)))
+    def of_all(self, values: list[Any]) -> list[str]:
+        texts: list[Any] = list(map(self._texts.get, map(id, values)))
         index = -1
-        for _ in range(results.count(None)):
-            index = results.index(None, index + 1)
-            if len(self._objects) >= _MAX_RESULTS:
-                self._results.clear()
+        for _ in range(texts.count(None)):
+            index = texts.index(None, index + 1)
+            if len(self._objects) >= MAX_KEPT:
+                self._texts.clear()
                 self._objects.clear()
             value = values[index]
-            results[index] = self._results[id(value)] = self._make(value)
+            texts[index] = self._texts[id(value)] = "".join(self._encode(value, 0))
             self._objects.append(value)
-        return results
+        return texts
 
 
-_MAX_RESULTS = 500
-_lines = Memo(line_of)
-_dumps = Memo(dumps)
+MAX_KEPT = 500
+_lines = TextMemo(_encode_spaced)
+_dumps = TextMemo(_encode)
 
 
 class FieldTexts:

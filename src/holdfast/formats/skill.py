@@ -6,13 +6,13 @@ Scripts set ``current_phase`` without the statuses, or the other way round; both
 
 from __future__ import annotations
 
-from holdfast.core.json_text import Memo
+from holdfast.core.json_text import MAX_KEPT
 from holdfast.formats import schema
 from holdfast.formats.schema import REST_PATH, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields, Origin, Recipe, Workflow
+    from holdfast.core.types import Fields, Origin, Recipe, Task, Workflow
 
 ACTIVE = ".claude/workflow-state/active/"
 COMPLETED = ".claude/workflow-state/completed/"
@@ -29,7 +29,8 @@ _TASK = {
     "index": "id", "commit_sha": "commit", "tdd_phases": "phases",
 }  # fmt: skip
 """The names of a task's fields, in both directions, so that no key hides another."""
-_shown_tasks = Memo(lambda task: schema.renamed(task, _TASK))
+_shown: dict[int, tuple[Task, Fields]] = {}
+"""Tasks as they are shown, by id: the same object again lets its text be reused."""
 _SUBJECT, _TITLE = "feature_file", "feature_title"
 """The keys of subject and title in the context, unless the recipe has another for the subject."""
 
@@ -63,7 +64,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
         "state_machine": machine,
     }
     if state["tasks"] or "task_phases" in recipe:
-        document["tasks"] = _shown_tasks.of_all(state["tasks"])
+        document["tasks"] = [_shown_task(task) for task in state["tasks"]]
     document["checkpoints"] = state["gates"]
     if state["tests"]:
         document["test_state"] = state["tests"]
@@ -75,6 +76,15 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     if state["extra"]:
         schema.merge_extra(document, rest, state["extra"], _NESTED)
     return document, rest
+
+
+def _shown_task(task: Task) -> Fields:
+    known = _shown.get(id(task))
+    if known is None:
+        if len(_shown) >= MAX_KEPT:
+            _shown.clear()
+        known = _shown[id(task)] = (task, schema.renamed(task, _TASK))
+    return known[1]
 
 
 def _render_context(state: Workflow, rest: Fields) -> Fields:
