@@ -74,29 +74,22 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "task": (int, str),
     "session": (dict, type(None)),
 }
-_modules: dict[str, Any] = {}
 
 
 def module(name: str) -> Any:
     """Return the module of a format; only those in use are imported."""
-    if name not in _modules:
-        if name == "verb":
-            from holdfast.formats import verb
-
-            _modules[name] = verb
-        elif name == "formal":
-            from holdfast.formats import formal
-
-            _modules[name] = formal
-        elif name == "skill":
-            from holdfast.formats import skill
-
-            _modules[name] = skill
-        elif name == "loop":
-            from holdfast.formats import loop
-
-            _modules[name] = loop
-    return _modules[name]
+    found: Any
+    if name == "verb":
+        from holdfast.formats import verb as found
+    elif name == "formal":
+        from holdfast.formats import formal as found
+    elif name == "skill":
+        from holdfast.formats import skill as found
+    elif name == "loop":
+        from holdfast.formats import loop as found
+    else:
+        raise LookupError(f"{name!r} is no format")
+    return found
 
 
 def parse(name: str, record: SignedRecord, rest: Fields | None, origin: Origin) -> Workflow:
