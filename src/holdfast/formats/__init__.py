@@ -76,74 +76,6 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def module(name: str) -> Any:
-    """Return the module of a format; only those in use are imported."""
-    found: Any
-    if name == "verb":
-        from holdfast.formats import verb as found
-    elif name == "formal":
-        from holdfast.formats import formal as found
-    elif name == "skill":
-        from holdfast.formats import skill as found
-    elif name == "loop":
-        from holdfast.formats import loop as found
-    else:
-        raise LookupError(f"{name!r} is no format")
-    return found
-
-
-def parse(name: str, record: SignedRecord, rest: Fields | None, origin: Origin) -> Workflow:
-    """Return the state of a record; raise ``Invalid`` if a field has no valid value.
-
-    ``rest`` replaces the record's own.
-    """
-    kept = record.rest if rest is None else rest
-    parsed: Workflow = module(name).parse(record.document, kept or {}, origin)
-    return parsed
-
-
-def check_edit(base: Workflow, edited: Workflow) -> None:
-    """Raise ``Invalid`` if an edit changes what only a command may change."""
-    if base["recipe"]["format"] == edited["recipe"]["format"] == "loop":
-        module("loop").check_edit(base, edited)
-
-
-def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
-    """Return the path of an active workflow's record from the worktree's root."""
-    start = iso(epoch_ms(created_at) or 0)[:19].translate(_IN_FILE_NAMES)
-    path, *others = FORMATS[format_name].active.split("*")
-    for name, part in zip((workflow_id, f"{workflow_id}-{start}"), others, strict=False):
-        path += name + part
-    return path
-
-
-def place(state: Workflow) -> str | None:
-    """Return the path of the record from the worktree's root; ``None`` if there is none."""
-    status = state["status"]
-    if status in ("in_progress", "blocked"):
-        return state["record"]
-    spec = spec_of(state)
-    if not spec.is_kept or status == "expired" or "cleaned_at" in state:
-        return None
-    return spec.completed_path(state["id"]) or state["record"]
-
-
-def is_reset(state: Workflow) -> bool:
-    """Return whether an empty object replaces the removed record."""
-    return spec_of(state).leaves_empty and state["status"] == "expired"
-
-
-def is_archived(record: str) -> bool:
-    """Return whether a path lies in its format's archive, from which nothing is removed."""
-    return any(spec.archive and record.startswith(spec.archive) for spec in FORMATS.values())
-
-
-def has_completed_copy(state: Workflow, root: str) -> bool:
-    """Return whether a file is where the completed record of an active workflow would be."""
-    path = spec_of(state).completed_path(state["id"])
-    return path is not None and is_there(os.path.join(root, path))
-
-
 # Signed records
 
 
@@ -226,6 +158,77 @@ def is_own(raw: bytes, ledger: str) -> bool:
     except json_text.BadJson:
         return False
     return record.intact and record.ledger == ledger
+
+
+# Records of workflows
+
+
+def module(name: str) -> Any:
+    """Return the module of a format; only those in use are imported."""
+    found: Any
+    if name == "verb":
+        from holdfast.formats import verb as found
+    elif name == "formal":
+        from holdfast.formats import formal as found
+    elif name == "skill":
+        from holdfast.formats import skill as found
+    elif name == "loop":
+        from holdfast.formats import loop as found
+    else:
+        raise LookupError(f"{name!r} is no format")
+    return found
+
+
+def parse(name: str, record: SignedRecord, rest: Fields | None, origin: Origin) -> Workflow:
+    """Return the state of a record; raise ``Invalid`` if a field has no valid value.
+
+    ``rest`` replaces the record's own.
+    """
+    kept = record.rest if rest is None else rest
+    parsed: Workflow = module(name).parse(record.document, kept or {}, origin)
+    return parsed
+
+
+def check_edit(base: Workflow, edited: Workflow) -> None:
+    """Raise ``Invalid`` if an edit changes what only a command may change."""
+    if base["recipe"]["format"] == edited["recipe"]["format"] == "loop":
+        module("loop").check_edit(base, edited)
+
+
+def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
+    """Return the path of an active workflow's record from the worktree's root."""
+    start = iso(epoch_ms(created_at) or 0)[:19].translate(_IN_FILE_NAMES)
+    path, *others = FORMATS[format_name].active.split("*")
+    for name, part in zip((workflow_id, f"{workflow_id}-{start}"), others, strict=False):
+        path += name + part
+    return path
+
+
+def place(state: Workflow) -> str | None:
+    """Return the path of the record from the worktree's root; ``None`` if there is none."""
+    status = state["status"]
+    if status in ("in_progress", "blocked"):
+        return state["record"]
+    spec = spec_of(state)
+    if not spec.is_kept or status == "expired" or "cleaned_at" in state:
+        return None
+    return spec.completed_path(state["id"]) or state["record"]
+
+
+def is_reset(state: Workflow) -> bool:
+    """Return whether an empty object replaces the removed record."""
+    return spec_of(state).leaves_empty and state["status"] == "expired"
+
+
+def is_archived(record: str) -> bool:
+    """Return whether a path lies in its format's archive, from which nothing is removed."""
+    return any(spec.archive and record.startswith(spec.archive) for spec in FORMATS.values())
+
+
+def has_completed_copy(state: Workflow, root: str) -> bool:
+    """Return whether a file is where the completed record of an active workflow would be."""
+    path = spec_of(state).completed_path(state["id"])
+    return path is not None and is_there(os.path.join(root, path))
 
 
 # Aggregates
