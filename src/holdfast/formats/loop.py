@@ -8,6 +8,7 @@ Markdown beside the record, so it is in ``rest`` here.
 from __future__ import annotations
 
 from holdfast.core.workflow import pending_phase
+from holdfast.core.workflow.tasks import DECLARED, is_circular
 from holdfast.formats import schema
 from holdfast.formats.schema import REST_PATH, Invalid
 
@@ -136,8 +137,6 @@ def check_edit(base: Workflow, edited: Workflow) -> None:
     A unit is declared done, confirmed and verified by commands, which the log records. A unit that
     waits for itself or for an unknown unit would never be due.
     """
-    from holdfast.core.workflow.tasks import DECLARED, is_circular
-
     units_key = UNITS[_mode(edited["recipe"])][0]
     before = {str(task["id"]): task for task in base["tasks"]}
     names = {str(task["id"]) for task in edited["tasks"]}
