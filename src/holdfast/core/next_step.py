@@ -53,7 +53,7 @@ def next_step(state: Workflow, *, is_named: bool = False) -> Next | None:
     elif state["recipe"]["format"] == "loop":
         about, words = next_words(state)
     else:
-        ahead = _task_ahead(state) or _phase_ahead(state)
+        ahead = _task_ahead(state) or _phase_ahead(state, phase)
         about, words = ahead or ("nothing is pending", ["complete"])
     if not is_named:
         return about, words
@@ -92,13 +92,12 @@ def inner_phase(task: Task) -> str | None:
     )
 
 
-def _gate_ahead(state: Workflow, phase: Phase | None) -> Next | None:
+def _gate_ahead(state: Workflow, phase: Phase) -> Next | None:
     """Return how to pass the gate that is due: a step of the phase, or any in the last phase.
 
     It is passed with its command, the one that ran last, or a claim.
     """
-    steps = phase.get("steps", []) if phase is not None else []
-    is_last = phase is not None and not next_phases(state, phase["name"])
+    steps, is_last = phase.get("steps", []), not next_phases(state, phase["name"])
     name = next((name for name in pending_gates(state) if name in steps or is_last), None)
     if name is None:
         return None
@@ -148,21 +147,17 @@ def _task_ahead(state: Workflow) -> Next | None:
     return name, ["task", "done", number]
 
 
-def _phase_ahead(state: Workflow) -> Next | None:
-    name = state["phase"]
-    if name is None:
+def _phase_ahead(state: Workflow, phase: Phase | None) -> Next | None:
+    if phase is None:
         pending = [phase["name"] for phase in state["phases"] if phase["status"] == "pending"]
         return (f"phase {pending[0]}", ["phase", "start", pending[0]]) if pending else None
-    phase = find_phase(state, name)
-    if phase is not None and phase["status"] == "completed":
+    name = phase["name"]
+    if phase["status"] == "completed":
         return _gate_ahead(state, phase)
-    if phase is not None and awaits_approval(state, phase):
+    if awaits_approval(state, phase):
         return f"phase {name} needs a person's approval", ["phase", "approve", name]
-    following = next_phases(state, name)
-    due = _gate_ahead(state, phase)
-    if due is not None:
-        return due
-    return f"phase {name} is in progress", ["advance"] if following else ["complete"]
+    words = ["advance"] if next_phases(state, name) else ["complete"]
+    return _gate_ahead(state, phase) or (f"phase {name} is in progress", words)
 
 
 STUCK = ("blocked", "timeout")
