@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from holdfast.core.workflow.state import declared_phase, find_phase
+from holdfast.core.workflow import declared_phase, find_phase
 from support.workshop import lines_of, types
 
 GREEN = {"implementation_file": "a.py"}

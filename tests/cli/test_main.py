@@ -12,7 +12,7 @@ from holdfast import answers as answers_json
 from holdfast.cli.main import main
 from holdfast.cli.parser import load_all
 from holdfast.core import json_text
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 from holdfast.errors import Fault, Refused
 from holdfast.keeper import Keeper as RealKeeper
 

@@ -8,7 +8,7 @@ import pytest
 from holdfast.cli.commands.workflow import resume, resume_panel
 from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 from holdfast.workspace.recipes import load
 
 NOW, BEGUN, LAST = "2026-01-02T12:00:00Z", "2026-01-02T10:00:00Z", "2026-01-02T11:15:00Z"

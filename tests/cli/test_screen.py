@@ -16,7 +16,7 @@ from holdfast.cli.commands import overview, upkeep, watch, workflow
 from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen, count_cells, pad, shorten
 from holdfast.core import json_text
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 from support.streams import make_file, make_terminal
 
 NOW = "2026-01-02T06:04:05.000Z"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.cli.commands.watch import RECENT_MS, Frame, Poller, frame_lines, view_items
 from holdfast.cli.screen import Screen, count_cells, count_painted_cells
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 from support.workshop import LEDGER, NOON
 
 NOW = "2026-01-02T06:04:05.000Z"

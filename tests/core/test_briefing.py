@@ -3,7 +3,7 @@
 from time import process_time
 
 from holdfast.core.briefing import MAX_BYTES, briefing, quoted
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 
 AT = "2026-01-01T00:00:00.000Z"
 MANY = 40_000

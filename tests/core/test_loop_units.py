@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import workflow
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.state import find_task
+from holdfast.core.workflow import find_task
 from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, limit_of
 from holdfast.formats import aggregate_of
 from holdfast.workspace import recipes

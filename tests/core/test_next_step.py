@@ -4,7 +4,7 @@ from holdfast.cli import screen
 from holdfast.cli.screen import Screen
 from holdfast.core.next_step import next_step
 from holdfast.core.refusal import shell_word as quote
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 
 
 def workflow(name):

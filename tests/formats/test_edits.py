@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.workflow.state import find_phase, find_task
+from holdfast.core.workflow import find_phase, find_task
 from holdfast.formats import skill, verb
 from holdfast.workspace import recipes
 from support.editing import AT, LATER, Record, begun, changed, statuses

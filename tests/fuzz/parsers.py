@@ -11,12 +11,11 @@ import json
 from fuzz import inputs
 from holdfast import HoldfastError, Keeper, formats
 from holdfast.adopt.unknown_workflows import from_notes, from_plan
-from holdfast.core import json_positions
 from holdfast.core import json_text as core_json
 from holdfast.core import time as times
 from holdfast.core.json_text import digest
 from holdfast.evidence import testlogs
-from holdfast.formats import initiatives, replay_check, signature
+from holdfast.formats import initiatives
 from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
 from holdfast.hooks import handlers
@@ -30,6 +29,7 @@ from promises.hostile import is_allowed
 
 AT = "2026-07-08T09:10:11.000Z"
 WORKFLOWS = formats.WorkflowAggregate()
+CLAIMS = {"ledger": "l" * 32, "seq": 7, "hash": "h" * 32}
 PLACES = {
     "verb": ".claude/workflow-state.json",
     "formal": "untracked/workflow-state/some-process/state-some-process-20260217_060504.json",
@@ -125,7 +125,7 @@ def events(data):
     told = core_json.loads(data, strict=True)
     listed = [_completed(one, n) for n, one in enumerate(told if isinstance(told, list) else [], 1)]
     state, odd = WORKFLOWS.replay(lambda: [one for one in listed if one is not None])
-    assert state is None or replay_check.flaw(WORKFLOWS, state) is None
+    assert state is None or formats.flaw(WORKFLOWS, state) is None
     assert len(odd) <= len(listed)
 
 
@@ -147,21 +147,21 @@ def _completed(told, seq):
 def record(name, data):
     """A document is a state or is invalid at a line; its record gives the same state again."""
     data = _with_its_digest(data)
-    sealed = signature.parse_signed(data)
+    sealed = formats.parse_signed(data)
     origin = {"at": AT, "path": PLACES[name], "worktree": ".", "recipe": _recipe}
     try:
         state = formats.parse(name, sealed, None, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= core_json.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
-    if replay_check.flaw(WORKFLOWS, state) is not None:
+    if formats.flaw(WORKFLOWS, state) is not None:
         return
     raw = WORKFLOWS.render(state, "l" * 32, 7, "h" * 32)
-    again = signature.parse_signed(raw)
+    again = formats.parse_signed(raw)
     assert again.intact
     assert formats.parse(name, again, None, origin) == state
-    assert signature.parse_signed(json.dumps(json.loads(raw)).encode()).intact
+    assert formats.parse_signed(json.dumps(json.loads(raw)).encode()).intact
 
 
 def _with_its_digest(data):
@@ -180,15 +180,15 @@ def small_record(kind, data):
     """The same for what has one record in a workspace."""
     module = initiatives if kind == "initiatives" else RECORDS[kind]
     data = _with_its_digest(data)
-    sealed = signature.parse_signed(data)
+    sealed = formats.parse_signed(data)
     origin = {"at": AT, "path": "", "worktree": ".", "recipe": lambda _: None}
     try:
         state = module.parse(sealed.document, sealed.rest or {}, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
-        assert 1 <= json_positions.line_of_path(text, invalid.path) <= text.count("\n") + 1
+        assert 1 <= core_json.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
-    again = signature.parse_signed(signature.sign(*module.render(state), "l" * 32, 7, "h" * 32))
+    again = formats.parse_signed(formats.sign(*module.render(state), CLAIMS))
     assert again.intact
     assert module.parse(again.document, again.rest or {}, origin) == state
 

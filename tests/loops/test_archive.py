@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Loops, Refused
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.loops.progress_log import read_entries, without_cut_entries
 from support.disks import CountingDisk, Died, DyingDisk
 from support.loop_files import HOME, open_loop

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from holdfast import Loops
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.system.disk import Disk
 from promises.power import Cut
 from support.disks import CountingDisk, Died, DyingDisk, RecordingDisk

@@ -40,7 +40,7 @@ def _commit_after_the_layers(original):
 
 def _removed_whenever_gone(_original):
     def was_removed(_store, subject):
-        from holdfast.core.workflow.state import remaining_phases
+        from holdfast.core.workflow import remaining_phases
 
         return bool(subject.state["phase"]) and not remaining_phases(subject.state)
 
@@ -257,7 +257,7 @@ MUTATIONS = [
         "tests/promises/test_p08_rebuild.py::test_deleted_views_come_back_byte_for_byte[0-removed]",
     ),
     Mutation(
-        9, "ignore the hash", "holdfast.formats.signature:_has_same_values", answer(True),
+        9, "ignore the hash", "holdfast.formats:_has_same_values", answer(True),
         f"{_EDIT}test_an_edit_saved_at_every_step_is_adopted_or_kept[remind-skill]",
     ),
     Mutation(

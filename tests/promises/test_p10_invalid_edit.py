@@ -272,13 +272,14 @@ def test_the_same_mistake_twice_is_kept_twice(served):
 def test_a_deep_record_of_a_forger_has_an_answer(served, depth):
     """Its digest is right, so it is nobody's slip; it must not break anything all the same."""
     from holdfast.core.json_text import digest
-    from holdfast.formats import signature
+    from holdfast.formats import sign
 
     document = json.loads(served.good)
     claims = document.pop("_holdfast")
     document["x"] = ["here"]
     for seq, event_hash in ((claims["seq"], claims["hash"]), (10**6, "0" * 32)):
-        raw = signature.sign(document, claims["rest"], claims["ledger"], seq, event_hash)
+        own = {"ledger": claims["ledger"], "seq": seq, "hash": event_hash}
+        raw = sign(document, claims["rest"], own)
         deep = raw.replace(b'["here"]', b"[" * depth + b"]" * depth)
         before, mark, after = deep.partition(b'"digest": "')
         text = before + after[34:]

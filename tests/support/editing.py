@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 from holdfast.formats.schema import Invalid
 from holdfast.workspace import recipes
 from support.strategies import origin_of

@@ -5,7 +5,7 @@ import functools
 from hypothesis import strategies as st
 
 from holdfast.core.time import iso
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 
 FORMATS = ("verb", "formal", "skill", "loop")
 WORKFLOW_STATUSES = ("in_progress", "blocked", "completed", "abandoned", "expired")
@@ -255,3 +255,8 @@ def arbitrary_json():
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6),
         max_leaves=40,
     )
+
+
+def arbitrary_object():
+    """An object of anything, as every record is one."""
+    return st.dictionaries(_known_words()[0], arbitrary_json(), max_size=6)

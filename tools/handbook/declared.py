@@ -54,7 +54,8 @@ def event_types() -> list[str]:
     """Every type that a line of the ledger can have."""
     found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE}
     found |= {"initiative_created", *initiatives.EVOLVE, *initiatives.EVOLVE_INITIATIVE}
-    return sorted(found.union(*(log.event_types for log in logs.LOGS.values())))
+    found.update(logs.ADOPTIONS.values(), *(log.appends for log in logs.LOGS.values()))
+    return sorted(found)
 
 
 def hook_events() -> list[str]:

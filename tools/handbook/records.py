@@ -18,6 +18,7 @@ from handbook.schemas import (
     of,
     words,
 )
+from holdfast import formats
 from holdfast.core import types as core_types
 from holdfast.core.initiatives import STATUSES
 from holdfast.core.logs import DELEGATION_FIELDS
@@ -66,7 +67,7 @@ def verb() -> Schema:
     )
     found = _record(
         "a workflow in the format verb",
-        verb_code.path("", ""),
+        formats.active_path("verb", "", ""),
         {
             "type": {**TEXT, "description": "the recipe's name in capitals"},
             "phase": nullable(TEXT),

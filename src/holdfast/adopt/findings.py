@@ -23,10 +23,10 @@ import os
 
 from holdfast import formats
 from holdfast.core import diff, json_text, selection, workflow
+from holdfast.core.workflow import ENDED, is_active, remaining_phases
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import ENDED, is_active, remaining_phases
 from holdfast.errors import Refused
-from holdfast.formats import schema, signature
+from holdfast.formats import is_record, schema
 from holdfast.system.disk import MAX_RECORD_BYTES
 
 TYPE_CHECKING = False
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from holdfast.adopt import Store, Transaction
     from holdfast.core.types import Change, Fields
-    from holdfast.formats import Aggregate
-    from holdfast.formats.signature import SignedRecord
+    from holdfast.formats import Aggregate, SignedRecord
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
 REFUSED, GONE, COMPLETED, COPY = "refused", "gone", "completed", "copy"
@@ -151,7 +150,7 @@ def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
     """Examine what an editor saved at the moment when the record was replaced."""
     subject.raw = raw
     try:
-        return _weigh(store, subject, signature.parse_signed(raw))
+        return _weigh(store, subject, formats.parse_signed(raw))
     except json_text.BadJson as bad:
         why = f"line {bad.line}: {bad.why}"
         note = f"what was left of {subject.record} during a write is not whole ({why})"
@@ -170,12 +169,12 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
             return _completed_copy(store, subject)
         known = store.ledger.record(subject.worktree, subject.record)
         is_last = known is not None and known["seq"] == subject.seq
-        if raw is not None and known and is_last and signature.is_record(raw, known["digest"]):
+        if raw is not None and known and is_last and is_record(raw, known["digest"]):
             return _completed_copy(store, subject)
         if not subject.is_active:
             return _ended(store, subject, raw)
         try:
-            return _weigh(store, subject, signature.parse_signed(raw or b""))
+            return _weigh(store, subject, formats.parse_signed(raw or b""))
         except json_text.BadJson as error:
             bad = error
         # The absence of a record that was never written is not temporary.
@@ -230,14 +229,12 @@ def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | No
     if sealed.intact:
         return _foreign(store, subject, sealed, parsed)
     if subject.is_workflow:
-        parsed = formats.next_cycle(base, parsed)
+        parsed = schema.next_cycle(base, parsed)
     return _edited(store, subject, parsed, base, base_seq)
 
 
 def _where(raw: bytes, invalid: schema.Invalid) -> str:
-    from holdfast.core.json_positions import line_of_path
-
-    line = line_of_path(raw.decode(errors="replace"), invalid.path)
+    line = json_text.line_of_path(raw.decode(errors="replace"), invalid.path)
     return f"line {line}: {diff.path_text(invalid.path) or 'the record'} {invalid.why}"
 
 
@@ -381,7 +378,7 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = signature.parse_signed(raw)
+        sealed = formats.parse_signed(raw)
     except json_text.BadJson:
         return None
     about = sealed.document.get("workflow")
@@ -419,7 +416,7 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
         return None
     path = _completed_path(store, subject)
     try:
-        sealed = signature.parse_signed(store.files.read(path) or b"")
+        sealed = formats.parse_signed(store.files.read(path) or b"")
     except json_text.BadJson:
         return None
     about = sealed.document.get("workflow")
@@ -463,7 +460,7 @@ def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = signature.parse_signed(raw)
+        sealed = formats.parse_signed(raw)
     except json_text.BadJson:
         subject.raw = None
         return None

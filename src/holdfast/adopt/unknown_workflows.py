@@ -19,12 +19,10 @@ from holdfast.adopt import findings as adoption
 from holdfast.adopt.findings import expiry_note
 from holdfast.core import diff, json_text, selection
 from holdfast.core.record_formats import FORMATS, format_of, slug
-from holdfast.core.workflow import OPENING
+from holdfast.core.workflow import OPENING, is_active
 from holdfast.core.workflow.evidence import with_claims
-from holdfast.core.workflow.state import is_active
 from holdfast.errors import Refused
-from holdfast.formats import schema, signature
-from holdfast.formats.signature import SignedRecord
+from holdfast.formats import SignedRecord, parse_signed, schema
 from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace.location import NOTES, PLANS, is_inside, outside, read_text
 
@@ -153,7 +151,7 @@ def read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | No
     if raw is None or not raw.strip():
         return None
     json_text.loads(raw, strict=True)
-    sealed = signature.parse_signed(raw)
+    sealed = parse_signed(raw)
     if not sealed.document:
         return None
     origin = store.origin(record, store.workspace.name)

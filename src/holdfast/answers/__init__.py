@@ -14,7 +14,7 @@ import os
 import sys
 
 from holdfast.core.refusal import shell_word
-from holdfast.core.workflow.state import unread
+from holdfast.core.workflow import unread
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False

@@ -17,8 +17,8 @@ from holdfast.core.next_step import (
     turn_of,
 )
 from holdfast.core.refusal import shell_word
+from holdfast.core.workflow import find_phase, is_active, is_floating, unread
 from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
-from holdfast.core.workflow.state import find_phase, is_active, is_floating, unread
 from holdfast.core.workflow.tasks import limit_of
 
 TYPE_CHECKING = False
@@ -136,36 +136,30 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
         cycle = f", cycle {state['cycle']}" if state["cycle"] > 1 else ""
         step = f", step {quoted(state['step'])}" if state["step"] else ""
         lines.append(f"PHASE {number}/{total}: {quoted(state['phase'])} ({status}{cycle}{step})")
-    task = current_task(state)
+    # Where the work was interrupted is said once more, in one sentence at the end.
+    resuming = []
+    task, tasks = current_task(state), state["tasks"]
     if task is not None:
-        ids = [other["id"] for other in state["tasks"]]
+        place = f"{tasks.index(task) + 1}/{len(tasks)}"
         inner = inner_phase(task)
-        where = f", {quoted(inner).upper()} phase" if inner else ""
+        inner = f"{quoted(inner).upper()} phase" if inner else ""
+        status = task["status"].replace("_", " ") + (f", {inner}" if inner else "")
         lines.append(
-            f"TASK {ids.index(task['id']) + 1}/{len(ids)} ({quoted(task['id'])}): "
-            f"{quoted(task['description'])} ({task['status'].replace('_', ' ')}{where})"
+            f"TASK {place} ({quoted(task['id'])}): {quoted(task['description'])} ({status})"
         )
+        if task["status"] == "in_progress":
+            resuming = [f"Resuming task {place}" + (f", currently in {inner}" if inner else "")]
+    elif tasks and is_active(state):
+        gates = pending(state).get("gates", [])
+        is_done = all(other["status"] == "completed" for other in tasks)
+        if gates and is_done:
+            resuming = [f"All tasks complete. Pending: {quoted(', '.join(gates))}"]
     number, total = feature_position(state)
     if total:
         feature = quoted(state["context"].get("feature_file"))
         lines.append(f"FEATURE {number}/{total}: {feature}")
     lines.append(f"last activity {times.age(now, state['updated_at'])}")
-    return [*lines, *_resuming(state)]
-
-
-def _resuming(state: Workflow) -> list[str]:
-    """Return one sentence on where the work was interrupted."""
-    done = [task["status"] == "completed" for task in state["tasks"]]
-    task = current_task(state)
-    if task is not None and task["status"] == "in_progress":
-        number = state["tasks"].index(task) + 1
-        inner = inner_phase(task)
-        where = f", currently in {quoted(inner).upper()} phase" if inner else ""
-        return [f"Resuming task {number}/{len(done)}{where}"]
-    gates = pending(state).get("gates", [])
-    if done and all(done) and gates and is_active(state):
-        return [f"All tasks complete. Pending: {quoted(', '.join(gates))}"]
-    return []
+    return [*lines, *resuming]
 
 
 def _unit(state: Workflow) -> list[str]:

@@ -26,13 +26,20 @@ _BOTH_MAY_ADD = (
 def diff(old: Fields, new: Fields) -> list[Change]:
     """Return the changes that turn ``old`` into ``new``."""
     changes: list[Change] = []
-    _diff_dicts([], old, new, changes)
+    _diff([], old, new, changes)
     return changes
 
 
 def _diff(path: list[str | int], old: Json, new: Json, changes: list[Change]) -> None:
     if isinstance(old, dict) and isinstance(new, dict):
-        _diff_dicts(path, old, new, changes)
+        for key in old:
+            if key not in new:
+                changes.append([[*path, key], _escape_marker(old[key]), ABSENT])
+            else:
+                _diff([*path, key], old[key], new[key], changes)
+        changes.extend(
+            [[*path, key], ABSENT, _escape_marker(new[key])] for key in new if key not in old
+        )
     elif isinstance(old, list) and isinstance(new, list) and len(new) >= len(old):
         for position, (before, after) in enumerate(zip(old, new, strict=False)):
             _diff([*path, position], before, after, changes)
@@ -42,25 +49,9 @@ def _diff(path: list[str | int], old: Json, new: Json, changes: list[Change]) ->
         changes.append([path, _escape_marker(old), _escape_marker(new)])
 
 
-def _diff_dicts(path: list[str | int], old: Fields, new: Fields, changes: list[Change]) -> None:
-    for key in old:
-        if key not in new:
-            changes.append([[*path, key], _escape_marker(old[key]), ABSENT])
-        else:
-            _diff([*path, key], old[key], new[key], changes)
-    changes.extend(
-        [[*path, key], ABSENT, _escape_marker(new[key])] for key in new if key not in old
-    )
-
-
 def _escape_marker(value: Json) -> Json:
     is_like_marker = isinstance(value, dict) and list(value) == [_MARKER]
     return {_MARKER: [value[_MARKER]]} if is_like_marker else value
-
-
-def _unescape_marker(value: Json) -> Json:
-    is_escaped = isinstance(value, dict) and list(value) == [_MARKER] and value != ABSENT
-    return {_MARKER: value[_MARKER][0]} if is_escaped else value
 
 
 def changes_in(data: Fields) -> list[Change]:
@@ -80,7 +71,8 @@ def apply(state: Fields, changes: list[Change]) -> Fields:
 
 def _set_path(value: Json, path: list[str | int], now: Json) -> Json:
     if not path:
-        return _unescape_marker(now)
+        is_escaped = isinstance(now, dict) and list(now) == [_MARKER] and now != ABSENT
+        return {_MARKER: now[_MARKER][0]} if is_escaped else now
     key, below = path[0], path[1:]
     if isinstance(value, list):
         if key == ADDED:
@@ -115,9 +107,7 @@ def _is_same(change: Change, other: Change) -> bool:
     """Return whether two changes set the same value at the same path."""
     if change[0] != other[0]:
         return False
-    difference: list[Change] = []
-    _diff([], change[2], other[2], difference)
-    return not difference
+    return not diff(change[2], other[2])
 
 
 def _overlap(path: list[str | int], other: list[str | int]) -> bool:

@@ -9,6 +9,9 @@ a milestone is in progress or blocked, so it does not disagree with that.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from holdfast.core.initiatives import MILESTONE_STATUSES_WITH, new_initiative
 from holdfast.core.time import age, epoch_ms
 
 TYPE_CHECKING = False
@@ -21,30 +24,19 @@ APART_MS = 5 * 60 * 1_000
 """A larger difference between the times of sources causes a warning."""
 
 
+@dataclass(slots=True, eq=False)
 class Source:
     """One source. A value that it does not state is ``None`` and never disagrees."""
 
-    __slots__ = ("at", "initiative", "milestone", "name", "place", "progress", "status")
-
-    def __init__(
-        self,
-        name: str,
-        at: str | None,
-        milestone: str | None,
-        status: str | None,
-        progress: dict[str, str],
-        place: str = "",
-        initiative: str | None = None,
-    ) -> None:
-        self.name = name
-        self.at = at
-        self.milestone = milestone
-        self.status = status
-        self.progress = progress
-        self.place = place
-        """The path of the source, if it is a file."""
-        self.initiative = initiative
-        """The initiative that it is about, if it is another one."""
+    name: str
+    at: str | None
+    milestone: str | None
+    status: str | None
+    progress: dict[str, str]
+    place: str = ""
+    """The path of the source, if it is a file."""
+    initiative: str | None = None
+    """The initiative that it is about, if it is another one."""
 
     def content(self) -> Fields:
         """Return the values that the source states, for an event."""
@@ -70,22 +62,14 @@ def _apart(value: str | None, other: str | None) -> bool:
     return value is not None and other is not None and value != other
 
 
+@dataclass(slots=True, eq=False)
 class Verdict:
     """The right source, the stale ones, and a warning if the last update is long ago."""
 
-    __slots__ = ("authoritative", "compared", "stale", "warning")
-
-    def __init__(
-        self,
-        authoritative: Source,
-        stale: list[Source],
-        warning: str | None,
-        compared: list[Source],
-    ) -> None:
-        self.authoritative = authoritative
-        self.stale = stale
-        self.warning = warning
-        self.compared = compared
+    authoritative: Source
+    stale: list[Source]
+    warning: str | None
+    compared: list[Source]
 
 
 def correction_text(stale: Sequence[Source], authoritative: Source) -> str:
@@ -180,17 +164,8 @@ class PageMilestone:
 
 def initiative_from_pages(name: str, pages: Sequence[PageMilestone], at: str) -> Initiative:
     """Return an initiative made from its pages alone."""
-    milestones: list[Milestone] = [_fresh(page) for page in pages]
-    blank: Initiative = {
-        "name": name,
-        "status": "created",
-        "created_at": at,
-        "updated_at": at,
-        "current_milestone": None,
-        "milestones": milestones,
-        "extra": {},
-    }
-    return _positioned(blank)
+    initiative = new_initiative(name, [_fresh(page) for page in pages], at)
+    return _positioned({**initiative, "current_milestone": None})
 
 
 def apply_pages(initiative: Initiative, pages: Sequence[PageMilestone]) -> Initiative:
@@ -249,8 +224,7 @@ def _merged(milestone: Milestone, page: PageMilestone) -> Milestone:
     others = [task for task in milestone["tasks"] if plain(task["text"]) not in page.tasks]
     after["tasks"] = [*after["tasks"], *others]
     after["title"] = page.title or milestone["title"]
-    kept = {"started_at": ("in_progress", "blocked", "completed"), "completed_at": ("completed",)}
-    for name, statuses in kept.items():
+    for name, statuses in MILESTONE_STATUSES_WITH.items():
         if name in milestone and after["status"] in statuses:
             after[name] = milestone[name]  # type: ignore[literal-required]
     return after

@@ -38,6 +38,11 @@ _STEPS = {
     "archive_initiative": ("completed", "archived"),
 }
 """Commands that change the status: from which, to which."""
+MILESTONE_STATUSES_WITH = {
+    "started_at": ("in_progress", "blocked", "completed"),
+    "completed_at": ("completed",),
+}
+"""Fields of a milestone that only these statuses have."""
 MAX_NAME_CHARACTERS = 200
 MAX_KEY_CHARACTERS = 48
 CREATE = 'holdfast initiative create NAME --milestone "M1: TITLE"'
@@ -65,7 +70,12 @@ def evolve_initiative(state: Initiative | None, event: Event) -> Initiative:
     """Return the initiative after an event; raise ``ValueError`` if it cannot be the first."""
     event_type, data, at = event["type"], event["data"], event["at"]
     if event_type == "initiative_created":
-        return _created(data, at)
+        milestones: list[Milestone] = [
+            {"id": planned["id"], "title": planned["title"], "status": "pending", "tasks": []}
+            for planned in data["milestones"]
+        ]
+        created = new_initiative(data["name"], milestones, at)
+        return {**created, "files": True} if data.get("files") else created
     if state is None:
         raise ValueError(f"{event_type} cannot be the first event of an initiative")
     return {**EVOLVE_INITIATIVE[event_type](state, data, at), "updated_at": at}
@@ -161,21 +171,16 @@ def out_of_order(ids: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def _created(data: Fields, at: str) -> Initiative:
-    milestones: list[Milestone] = [
-        {"id": planned["id"], "title": planned["title"], "status": "pending", "tasks": []}
-        for planned in data["milestones"]
-    ]
-    created: Initiative = {
-        "name": data["name"],
+def new_initiative(name: str, milestones: list[Milestone], at: str) -> Initiative:
+    return {
+        "name": name,
         "status": "created",
         "created_at": at,
         "updated_at": at,
-        "current_milestone": milestones[0]["id"],
+        "current_milestone": milestones[0]["id"] if milestones else None,
         "milestones": milestones,
         "extra": {},
     }
-    return {**created, "files": True} if data.get("files") else created
 
 
 def _start(state: Initiative, milestone: Milestone, _args: Fields) -> Decision:

@@ -14,8 +14,10 @@ from _operator import is_ as _is
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
+
+    Path = list[str | int]
 
 MAX_DEPTH = 64
 MAX_DIGITS = 64
@@ -52,22 +54,15 @@ def _constant(text: str) -> object:
     raise BadJson(f"{text} is not JSON", _UNKNOWN_LINE)
 
 
-def number(text: str) -> object:
-    """Return the value of a number in a JSON text; raise ``BadJson`` for what is not one."""
-    if text.endswith(("NaN", "Infinity")):
-        return _constant(text)
-    return _integer(text) if text.removeprefix("-").isdigit() else _number(text)
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise BadJson(twice(next(key for key in keys if keys.count(key) > 1)), _UNKNOWN_LINE)
+        raise BadJson(_twice(next(key for key in keys if keys.count(key) > 1)), _UNKNOWN_LINE)
     return fields
 
 
-def twice(key: str) -> str:
+def _twice(key: str) -> str:
     return f"the key {key!r} stands twice in one object"
 
 
@@ -116,8 +111,6 @@ def loads(text: str | bytes, *, strict: bool = False) -> Any:
         if text[end:].strip(_SPACE):
             raise BadJson("there is text after the value", text.count("\n", 0, end) + 1)
         return value
-    from holdfast.core.json_positions import line_of_fault
-
     raise BadJson(why, line_of_fault(text, why))
 
 
@@ -190,75 +183,69 @@ _encode_spaced = _make_encoder(
 _WIDTH = 96
 
 
-def pretty(value: object, indent: str = "", levels: int = 3) -> str:
-    """Return JSON for people: each field and each entry of a list of objects on its own line.
-
-    An object that fits on a line and has no list of objects in it is on one line.
-    """
-    if levels and value and isinstance(value, dict):
-        if indent and levels > 1:
-            line = line_of(value)
-            if len(line) + len(indent) <= _WIDTH and "[{" not in line and "[[" not in line:
-                return line
-        inner = indent + "  "
-        rows = [
-            f"{encode_basestring(key)}: {encode_basestring(item)}"
-            if type(item) is str
-            else f"{encode_basestring(key)}: {pretty(item, inner, levels - 1)}"
-            for key, item in value.items()
-        ]
-        line = "{" + ", ".join(rows) + "}"
-        if indent and len(line) + len(indent) <= _WIDTH and "\n" not in line:
-            return line
-        between = f",\n{inner}"
-        return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
-    if levels and value and isinstance(value, list) and isinstance(value[0], (dict, list)):
-        inner = indent + "  "
-        between = f",\n{inner}"
-        return f"[\n{inner}{between.join(_lines.of_all(value))}\n{indent}]"
-    text: str = _lines.of(value) if isinstance(value, dict) else line_of(value)
-    return text
-
-
 def line_of(value: object) -> str:
     """Return JSON on one line, with spaces."""
     return "".join(_encode_spaced(value, 0))
 
 
-class Memo:
-    """The results of a function for objects that are never changed in place.
+def pretty(value: object, indent: str = "", levels: int = 3) -> str:
+    """Return JSON for people: each field and each entry of a list of objects on its own line.
+
+    An object that fits on a line and has no list of objects in it is on one line.
+    """
+    if not value or not isinstance(value, dict):
+        return "".join(_encode_spaced(value, 0))
+    inner = indent + "  "
+    rows = []
+    for key, item in value.items():
+        if type(item) is str:
+            text = encode_basestring(item)
+        elif levels > 1 and item and isinstance(item, dict):
+            text = pretty(item, inner, levels - 1)
+        elif levels > 1 and item and isinstance(item, list) and isinstance(item[0], (dict, list)):
+            between = f",\n{inner}  "
+            text = f"[\n{inner}  {between.join(_lines.of_all(item))}\n{inner}]"
+        elif isinstance(item, dict):
+            text = _lines.of_all([item])[0]
+        else:
+            text = "".join(_encode_spaced(item, 0))
+        rows.append(f"{encode_basestring(key)}: {text}")
+    line = "{" + ", ".join(rows) + "}"
+    if indent and len(line) + len(indent) <= _WIDTH and "\n" not in line:
+        return line
+    between = f",\n{inner}"
+    return f"{{\n{inner}{between.join(rows)}\n{indent}}}"
+
+
+class TextMemo:
+    """The JSON of objects that are never changed in place.
 
     State is never changed in place, so most entries of a record are the same objects as one event
     before. Each object is kept, so that no other object can get its id.
     """
 
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self._make = make
-        self._results: dict[int, Any] = {}
+    def __init__(self, encode: Callable[[object, int], Iterable[str]]) -> None:
+        self._encode = encode
+        self._texts: dict[int, str] = {}
         self._objects: list[object] = []
 
-    def of(self, value: Any) -> Any:
-        result = self._results.get(id(value))
-        if result is None:
-            if len(self._objects) >= _MAX_RESULTS:
-                self._results.clear()
-                self._objects.clear()
-            result = self._results[id(value)] = self._make(value)
-            self._objects.append(value)
-        return result
-
-    def of_all(self, values: list[Any]) -> list[Any]:
-        results = list(map(self._results.get, map(id, values)))
+    def of_all(self, values: list[Any]) -> list[str]:
+        texts: list[Any] = list(map(self._texts.get, map(id, values)))
         index = -1
-        for _ in range(results.count(None)):
-            index = results.index(None, index + 1)
-            results[index] = self.of(values[index])
-        return results
+        for _ in range(texts.count(None)):
+            index = texts.index(None, index + 1)
+            if len(self._objects) >= MAX_KEPT:
+                self._texts.clear()
+                self._objects.clear()
+            value = values[index]
+            texts[index] = self._texts[id(value)] = "".join(self._encode(value, 0))
+            self._objects.append(value)
+        return texts
 
 
-_MAX_RESULTS = 500
-_lines = Memo(line_of)
-_dumps = Memo(dumps)
+MAX_KEPT = 500
+_lines = TextMemo(_encode_spaced)
+_dumps = TextMemo(_encode)
 
 
 class FieldTexts:
@@ -281,7 +268,12 @@ class FieldTexts:
         index = -1
         for _ in range(is_same.count(False)):
             index = is_same.index(False, index + 1)
-            self._texts[index] = f"{encode_basestring(keys[index])}:{_field(values[index])}"
+            value = values[index]
+            if isinstance(value, list) and value and isinstance(value[0], dict):
+                text = f"[{','.join(_dumps.of_all(value))}]"
+            else:
+                text = dumps(value)
+            self._texts[index] = f"{encode_basestring(keys[index])}:{text}"
         self._values = values
         return f"{{{','.join(self._texts)}}}"
 
@@ -289,11 +281,90 @@ class FieldTexts:
 _NOTHING = object()
 
 
-def _field(value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return f"[{','.join(_dumps.of_all(value))}]"
-    return dumps(value)
+# Line numbers, for error messages: the C scanner reports what is wrong, not where, so the text is
+# walked again, token by token.
 
+
+def line_of_path(text: str, path: Path) -> int:
+    """Return the line of the value at ``path``, or of its innermost ancestor that exists."""
+    position, depth = 0, -1
+    try:
+        for start, _, value_path, is_key in _walk(text):
+            is_closer = depth < len(value_path) and value_path == path[: len(value_path)]
+            if is_closer and not is_key:
+                position, depth = start, len(value_path)
+                if depth == len(path):
+                    break
+    except ValueError:
+        position = 0
+    return text.count("\n", 0, position) + 1
+
+
+def line_of_fault(text: str, why: str) -> int:
+    """Return the first line with this fault, which is worded as above."""
+    try:
+        position = next((start for start, fault in _faults(text) if fault == why), 0)
+    except ValueError:
+        position = 0
+    return text.count("\n", 0, position) + 1
+
+
+def _faults(text: str) -> Iterator[tuple[int, str]]:
+    from json.decoder import scanstring  # type: ignore[attr-defined]
+
+    keys: list[set[str]] = []
+    for start, word, path, is_key in _walk(text):
+        del keys[len(path) :]
+        while len(keys) < len(path):
+            keys.append(set())
+        if word == '"':
+            string = scanstring(text, start + 1)[0]
+            if not is_encodable(string):
+                yield start, HALF_A_PAIR
+            if is_key and string in keys[-1]:
+                yield start, _twice(string)
+            if is_key:
+                keys[-1].add(string)
+        elif word[-1].isdigit() or word.endswith(("NaN", "Infinity")):
+            try:
+                _scan_strict(word, 0)
+            except BadJson as bad:
+                yield start, bad.why
+        if len(path) >= MAX_DEPTH and not is_key:
+            yield start, TOO_DEEP
+
+
+def _walk(text: str) -> Iterator[tuple[int, str, Path, bool]]:
+    """Yield the position of every key and value, its first token, its path, and if it is a key.
+
+    The path is the same list every time, and changes while the text is walked.
+    """
+    import re
+    from json.decoder import scanstring  # type: ignore[attr-defined]
+
+    colon = re.compile(r"[ \t\r\n]*:")
+    token = re.compile(r'[]{}[,]|"|-?Infinity|NaN|-?\d[\d.eE+-]*|true|false|null')
+    path: Path = []
+    position = 0
+    while match := token.search(text, position):
+        start, position = match.span()
+        word, is_key = match.group(), False
+        if word in "]}":
+            del path[-1:]
+        elif word == ",":
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+        else:
+            if word == '"':
+                string, position = scanstring(text, position)
+                if path and isinstance(path[-1], str) and colon.match(text, position):
+                    path[-1], is_key = string, True
+            yield start, word, path, is_key
+            if word in "{[":
+                path.append("" if word == "{" else 0)
+
+
+# Digests
 
 HEX_DIGITS = 32
 

@@ -28,25 +28,17 @@ ADOPTIONS = {"adopt_record": "record_adopted", "adopt_edit": "record_edited"}
 class Log:
     """The description of one log."""
 
-    __slots__ = ("appends", "commands", "kept", "kind")
-
     def __init__(
         self,
-        kind: str,
         kept: dict[str, int],
         appends: dict[str, tuple[str, Fields]],
         commands: dict[str, Decider],
     ) -> None:
-        self.kind = kind
         self.kept = kept
         """The lists of the state, and the number of newest entries that each keeps."""
         self.appends = appends
         """Event types: the list that each appends to, and fields that its entries begin with."""
         self.commands = commands
-
-    @property
-    def event_types(self) -> list[str]:
-        return [*self.appends, *ADOPTIONS.values()]
 
     def blank(self) -> State:
         """Return the state of a log without entries."""
@@ -247,13 +239,11 @@ def note_forge(_state: State, command: Command) -> Decision:
 
 LOGS = {
     "interview": Log(
-        "interview",
         {"interviews": 50, "skips": 50},
         {"interview_recorded": ("interviews", {}), "interview_skipped": ("skips", {})},
         {"record_interview": record_interview, "skip_interview": skip_interview},
     ),
     "delegation": Log(
-        "delegation",
         {"entries": 200},
         {
             event_type: ("entries", {} if kind == "delegation" else {"kind": kind})
@@ -262,12 +252,9 @@ LOGS = {
         dict.fromkeys(_DELEGATION_COMMANDS, record_delegation),
     ),
     "learning": Log(
-        "learning",
         {"learnings": 200},
         {"learning_recorded": ("learnings", {})},
         {"remember": remember},
     ),
-    "forge": Log(
-        "forge", {"entries": 200}, {"forge_noted": ("entries", {})}, {"note_forge": note_forge}
-    ),
+    "forge": Log({"entries": 200}, {"forge_noted": ("entries", {})}, {"note_forge": note_forge}),
 }

@@ -7,7 +7,7 @@ blocked or out of iterations wait for a person, and the next unit is due.
 from __future__ import annotations
 
 from holdfast.core.refusal import shell_word
-from holdfast.core.workflow.state import (
+from holdfast.core.workflow import (
     awaits_approval,
     find_phase,
     find_task,
@@ -40,43 +40,37 @@ _BY_WORD = "or say so: holdfast gate record"
 
 def next_step(state: Workflow, *, is_named: bool = False) -> Next | None:
     """Return the next step; ``None`` after the end. If ``is_named``, it names the workflow."""
-    following = _next_step(state)
-    if following is None or not is_named or following[1][0] == "resume":
-        return following
-    about, words = following
+    if not is_active(state):
+        is_completed = state["status"] == "completed"
+        return None if is_completed else ("it can be brought back", ["resume", state["id"]])
+    phase = find_phase(state, state["phase"])
+    if phase is not None and phase["status"] == "blocked":
+        reason = f" ({phase['reason']})" if phase.get("reason") else ""
+        about, words = (
+            f"phase {phase['name']} is blocked{reason}",
+            ["phase", "unblock", phase["name"]],
+        )
+    elif state["recipe"]["format"] == "loop":
+        about, words = next_words(state)
+    else:
+        ahead = _task_ahead(state) or _phase_ahead(state, phase)
+        about, words = ahead or ("nothing is pending", ["complete"])
+    if not is_named:
+        return about, words
     # The words after `--` are another command.
     end = words.index("--") if "--" in words else len(words)
     named = [*words[:end], "-w", state["id"], *words[end:]]
     return about.replace(_BY_WORD, f"{_BY_WORD} -w {shell_word(state['id'])}"), named
 
 
-def _next_step(state: Workflow) -> Next | None:
-    if not is_active(state):
-        if state["status"] == "completed":
-            return None
-        return "it can be brought back", ["resume", state["id"]]
-    if state["recipe"]["format"] == "loop":
-        return _unblocking(state) or next_words(state)
-    return (
-        _unblocking(state)
-        or _task_ahead(state)
-        or _phase_ahead(state)
-        or ("nothing is pending", ["complete"])
-    )
-
-
-def _unblocking(state: Workflow) -> Next | None:
-    phase = find_phase(state, state["phase"])
-    if phase is None or phase["status"] != "blocked":
-        return None
-    reason = f" ({phase['reason']})" if phase.get("reason") else ""
-    return f"phase {phase['name']} is blocked{reason}", ["phase", "unblock", phase["name"]]
-
-
 def current_task(state: Workflow) -> Task | None:
-    """Return the task in progress, else the first that can start, else one that is blocked."""
+    """Return the task in progress, else the first that can start, else one that is blocked.
+
+    In a loop, return the unit that is due, else the first that waits for a person.
+    """
     if state["recipe"]["format"] == "loop":
-        return current_unit(state)
+        waiting = [task for task in state["tasks"] if task["status"] in STUCK]
+        return turn_of(state)[0] or next(iter(waiting), None)
     current = find_task(state, state.get("current_task"))
     if current is not None and current["status"] not in _WAITING:
         return current
@@ -98,18 +92,15 @@ def inner_phase(task: Task) -> str | None:
     )
 
 
-def _gate_ahead(state: Workflow, phase: Phase | None) -> Next | None:
-    """Return how to pass the gate that is due: a step of the phase, or any in the last phase."""
-    steps = phase.get("steps", []) if phase is not None else []
-    is_last = phase is not None and not next_phases(state, phase["name"])
-    for name in pending_gates(state):
-        if name in steps or is_last:
-            return _passing(state, name)
-    return None
+def _gate_ahead(state: Workflow, phase: Phase) -> Next | None:
+    """Return how to pass the gate that is due: a step of the phase, or any in the last phase.
 
-
-def _passing(state: Workflow, name: str) -> Next:
-    """Return how to pass a gate: with its command, the one that ran last, or a claim."""
+    It is passed with its command, the one that ran last, or a claim.
+    """
+    steps, is_last = phase.get("steps", []), not next_phases(state, phase["name"])
+    name = next((name for name in pending_gates(state) if name in steps or is_last), None)
+    if name is None:
+        return None
     gate = state["gates"][name]
     status = gate.get("status", "pending")
     about = f"gate {name} has failed" if status == "completed" else f"gate {name} is {status}"
@@ -156,21 +147,17 @@ def _task_ahead(state: Workflow) -> Next | None:
     return name, ["task", "done", number]
 
 
-def _phase_ahead(state: Workflow) -> Next | None:
-    name = state["phase"]
-    if name is None:
+def _phase_ahead(state: Workflow, phase: Phase | None) -> Next | None:
+    if phase is None:
         pending = [phase["name"] for phase in state["phases"] if phase["status"] == "pending"]
         return (f"phase {pending[0]}", ["phase", "start", pending[0]]) if pending else None
-    phase = find_phase(state, name)
-    if phase is not None and phase["status"] == "completed":
+    name = phase["name"]
+    if phase["status"] == "completed":
         return _gate_ahead(state, phase)
-    if phase is not None and awaits_approval(state, phase):
+    if awaits_approval(state, phase):
         return f"phase {name} needs a person's approval", ["phase", "approve", name]
-    following = next_phases(state, name)
-    due = _gate_ahead(state, phase)
-    if due is not None:
-        return due
-    return f"phase {name} is in progress", ["advance"] if following else ["complete"]
+    words = ["advance"] if next_phases(state, name) else ["complete"]
+    return _gate_ahead(state, phase) or (f"phase {name} is in progress", words)
 
 
 STUCK = ("blocked", "timeout")
@@ -190,12 +177,6 @@ def turn_of(state: Workflow) -> tuple[Task | None, str]:
             has_room = task.get("iterations_used", 0) < limit_of(task)
             return task, "iterate" if has_room else "timeout"
     return None, ""
-
-
-def current_unit(state: Workflow) -> Task | None:
-    """Return the unit that is due, else the first that waits for a person."""
-    waiting = [task for task in state["tasks"] if task["status"] in STUCK]
-    return turn_of(state)[0] or next(iter(waiting), None)
 
 
 def stuck_units(state: Workflow) -> dict[str, str]:
@@ -233,15 +214,7 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
         "signal": signal_of(task),
         "guardrails": state.get("guardrails", []),
     }
-    verb, ways = {
-        "confirm": ("confirm", ["--clean", "--issues TEXT"]),
-        "verify": ("verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]),
-        "timeout": ("extend", [f"--max {_longer_limit(task)}"]),
-        "iterate": (
-            "iterate",
-            ["--did TEXT --remaining TEXT", f"--did TEXT --signal {shell_word(signal_of(task))}"],
-        ),
-    }[turn]
+    verb, ways = _ways(task, turn)
     command = f"holdfast loop {verb} {shell_word(task['id'])}{aim}"
     answer["command"], *others = [f"{command} {way}" for way in ways]
     if others:
@@ -259,15 +232,27 @@ def next_words(state: Workflow) -> Next:
         return _without_unit(state)[1:]
     name = str(task["id"])
     title = f"{name} ({task['description']})"
+    if turn == "iterate":
+        return f"{title}: what to do, and with what", ["loop", "next"]
+    about = {
+        "confirm": f"{title} was declared done; go over it once more",
+        "verify": f"{title} was confirmed; verify it",
+        "timeout": f"{title} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}",
+    }
+    verb, ways = _ways(task, turn)
+    return about[turn], ["loop", verb, name, *ways[0].split()]
+
+
+def _ways(task: Task, turn: str) -> tuple[str, list[str]]:
+    """Return the verb of a unit's turn, and the ways to give its outcome."""
     if turn == "confirm":
-        about = f"{title} was declared done; go over it once more"
-        return about, ["loop", "confirm", name, "--clean"]
+        return "confirm", ["--clean", "--issues TEXT"]
     if turn == "verify":
-        return f"{title} was confirmed; verify it", ["loop", "verify", name, "--passed"]
+        return "verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]
     if turn == "timeout":
-        about = f"{title} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}"
-        return about, ["loop", "extend", name, "--max", _longer_limit(task)]
-    return f"{title}: what to do, and with what", ["loop", "next"]
+        return "extend", [f"--max {_longer_limit(task)}"]
+    done = f"--did TEXT --signal {shell_word(signal_of(task))}"
+    return "iterate", ["--did TEXT --remaining TEXT", done]
 
 
 def _without_unit(state: Workflow) -> tuple[str, str, list[str]]:

@@ -86,46 +86,30 @@ def one_line(text: str) -> str:
     return words if len(words) <= MAX_LINE_CHARACTERS else f"{words[: MAX_LINE_CHARACTERS - 1]}…"
 
 
-_ROWS = {
-    (True, True, True): (
-        "Full",
-        "yes",
-        "complete state from the record, history from the graph, learnings from memory",
-    ),
-    (True, True, False): (
-        "Standard",
-        "yes",
-        "complete state from the record, learnings from memory, no history to ask",
-    ),
-    (True, False, True): (
-        "Standard",
-        "yes",
-        "complete state from the record, history from the graph, no learnings",
-    ),
-    (True, False, False): ("Minimal", "yes", "complete state from the record alone"),
-    (False, True, True): (
-        None,
-        "partial",
-        "no record: the position comes from the graph, memory has hints",
-    ),
-    (False, True, False): (
-        None,
-        "no",
-        "memory tells the last known position; the work has to be started again",
-    ),
-    (False, False, True): (
-        None,
-        "partial",
-        "no record: the position comes from the graph, and may be old",
-    ),
-    (False, False, False): (None, "no", "nothing is known: a fresh start"),
+_TIERS = ("Minimal", "Standard", "Full")
+"""The names of the tiers, by how many layers there are besides the record."""
+_BEHAVIOUR = {
+    (True, True, True): "complete state from the record, history from the graph, "
+    "learnings from memory",
+    (True, True, False): "complete state from the record, learnings from memory, no history to ask",
+    (True, False, True): "complete state from the record, history from the graph, no learnings",
+    (True, False, False): "complete state from the record alone",
+    (False, True, True): "no record: the position comes from the graph, memory has hints",
+    (False, True, False): "memory tells the last known position; the work has to be started again",
+    (False, False, True): "no record: the position comes from the graph, and may be old",
+    (False, False, False): "nothing is known: a fresh start",
 }
+"""From what a workflow can be resumed, by whether there are record, memory and graph."""
 
 
 def tier(*, record: bool, memory: bool, graph: bool) -> Fields:
     """Return the name of the tier, whether a workflow can be resumed, and from what."""
-    name, resume, behaviour = _ROWS[record, memory, graph]
-    return {"tier": name, "resume": resume, "behaviour": behaviour}
+    without_record = "partial" if graph else "no"
+    return {
+        "tier": _TIERS[memory + graph] if record else None,
+        "resume": "yes" if record else without_record,
+        "behaviour": _BEHAVIOUR[record, memory, graph],
+    }
 
 
 def observed_values(observations: list[str]) -> dict[str, str]:
@@ -134,17 +118,11 @@ def observed_values(observations: list[str]) -> dict[str, str]:
     return {name: value for name, separator, value in pairs if separator}
 
 
-def phases_at(
-    recipe: Recipe, phase: str, at: str, known: list[Phase] | None = None
-) -> list[Phase] | None:
-    """Return the phases of a workflow that is in ``phase``; ``None`` if the recipe lacks it.
-
-    A ``known`` phase is kept as it is if it has the same status.
-    """
+def phases_at(recipe: Recipe, phase: str, at: str) -> list[Phase] | None:
+    """Return the phases of a workflow that is in ``phase``; ``None`` if the recipe lacks it."""
     way = _way_to(recipe, phase)
     if way is None:
         return None
-    before = {(entry["name"], entry["status"]): entry for entry in known or []}
     phases: list[Phase] = []
     for declared in recipe["phases"]:
         name = declared["name"]
@@ -153,7 +131,7 @@ def phases_at(
             entry = {"name": name, "status": "in_progress", "started_at": at}
         elif name in way and declared.get("approval"):
             entry["approved"] = True
-        phases.append(before.get((name, entry["status"]), entry))
+        phases.append(entry)
     return phases
 
 

@@ -20,7 +20,7 @@ class FormatSpec:
     """A record format. Paths are relative to the worktree's root; ``*`` is a name in them."""
 
     active: str
-    """The record of an active workflow."""
+    """The record of an active workflow; the first ``*`` is its id, the second id and start."""
     ignored: str
     """The line that makes git ignore the records."""
     completed: str | None = None
@@ -46,11 +46,6 @@ class FormatSpec:
 
     def __init__(self, active: str, ignored: str, **others: str | bool) -> None:
         self.__dict__.update(others, active=active, ignored=ignored)
-
-    @property
-    def prefix(self) -> str:
-        """Return the fixed beginning of the path of every active record."""
-        return self.active.partition("*")[0]
 
     def completed_path(self, workflow_id: str) -> str | None:
         return self.completed.replace("*", workflow_id) if self.completed else None

@@ -35,15 +35,12 @@ def bad_text(what: str, text: object) -> Refusal | None:
     if not text.strip():
         return Refusal("invalid", f"the {what} is empty", f"say what the {what} is")
     if len(text) > MAX_CHARACTERS:
-        return Refusal(
-            "invalid",
-            f"the {what} has {len(text)} characters; {MAX_CHARACTERS} are the most",
-            "shorten it, or put it into a file and name that: holdfast read @PATH",
-        )
+        why = f"the {what} has {len(text)} characters; {MAX_CHARACTERS} are the most"
+        hint = "shorten it, or put it into a file and name that: holdfast read @PATH"
+        return Refusal("invalid", why, hint)
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        return Refusal(
-            "invalid", f"the {what} has a NUL or an undecodable byte", "give it as UTF-8 text"
-        )
+        why = f"the {what} has a NUL or an undecodable byte"
+        return Refusal("invalid", why, "give it as UTF-8 text")
     return None
 
 
@@ -74,11 +71,8 @@ def bad_reading(path: str) -> Refusal | None:
         return None
     if path.startswith("@"):
         return Refusal("invalid", f"required reading {path!r} names no file", "name it as @PATH")
-    return Refusal(
-        "invalid",
-        f"required reading {path!r} does not start with @",
-        f"holdfast read {shell_word('@' + path.lstrip('@'))}",
-    )
+    why = f"required reading {path!r} does not start with @"
+    return Refusal("invalid", why, f"holdfast read {shell_word('@' + path.lstrip('@'))}")
 
 
 def shell_word(text: object) -> str:

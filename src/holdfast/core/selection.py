@@ -58,12 +58,6 @@ class Asker:
         )
         return same_client or (bool(self.session) and holder["id"] == self.session)
 
-    def is_on_branch(self, row: Fields) -> bool:
-        """Return whether the asker is in a workflow's worktree, on its branch."""
-        return row["worktree"] == self.worktree and (
-            row["floating"] or row["branch"] is None or row["branch"] == self.branch
-        )
-
 
 def may_be_same(born: int | None, other: int | None) -> bool:
     """Return whether two processes with one pid can be the same, by their birth times."""
@@ -76,8 +70,14 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     bound = [row for row in active if asker.owns(row)]
     if bound:
         # A client process has several sessions in turn; a session that returns has its own row.
-        return own(bound, asker.session) or _newest(bound)
-    here = [row for row in active if asker.is_on_branch(row)]
+        own = [row for row in bound if row["session"]["id"] == asker.session]
+        return max(own or bound, key=lambda row: int(row["session"].get("seq", 0)))
+    here = [
+        row
+        for row in active
+        if row["worktree"] == asker.worktree
+        and (row["floating"] or row["branch"] in (None, asker.branch))
+    ]
     free = [row for row in here if not row["session"] or row["session"]["id"] not in live]
     if len(free) == 1:
         return free[0]
@@ -90,17 +90,6 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     return Refusal(
         "not_found", "no workflow is active here", "holdfast start RECIPE SUBJECT", candidates=[]
     )
-
-
-def own(rows: list[Fields], session: str | None) -> Fields | None:
-    """Return the newest active row that is bound to this session."""
-    active = [row for row in rows if row["status"] in ACTIVE and row["session"]]
-    bound = [row for row in active if row["session"]["id"] == session]
-    return _newest(bound) if bound else None
-
-
-def _newest(rows: list[Fields]) -> Fields:
-    return max(rows, key=lambda row: int(row["session"].get("seq", 0)))
 
 
 def listed(names: list[str], most: int = MAX_NAMED) -> str:

@@ -3,7 +3,13 @@
 An aggregate knows how commands become events and events a state (the core), which columns select
 it, and how its record is rendered and parsed. One store serves all of them.
 
-The record of a workflow is in the format of its recipe. Each format is a module with ``path``,
+A record ends in its signature, the ``_holdfast`` object. ``ledger``, ``seq`` and ``hash`` name the
+event that it shows. ``rest`` is the state that the format cannot express. ``digest`` covers the
+text of the record without the digest itself: an unchanged file is proven by its bytes. A file with
+other bytes is laid out again to see whether its values changed, so another tool's formatting is not
+an edit.
+
+The record of a workflow is in the format of its recipe. Each format is a module with
 ``render`` (state to document and rest) and ``parse`` (back). A new format is one entry of
 ``core.record_formats``, one such module, and its import in ``module``.
 """
@@ -11,9 +17,12 @@ The record of a workflow is in the format of its recipe. Each format is a module
 from __future__ import annotations
 
 from holdfast.core import json_text, workflow
+from holdfast.core.json_text import HEX_DIGITS, digest
 from holdfast.core.record_formats import FORMATS, format_of, spec_of
-from holdfast.core.workflow.state import find_phase, is_floating, is_news, unread
-from holdfast.formats import schema, signature
+from holdfast.core.time import epoch_ms, iso
+from holdfast.core.workflow import find_phase, is_floating, is_news, unread
+from holdfast.formats.schema import Invalid, is_safe
+from holdfast.system.disk import FOLDER, MAX_RECORD_BYTES, ODD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.refusal import Refusal
-    from holdfast.core.types import Command, Draft, Event, Fields, Origin, Workflow
+    from holdfast.core.types import Command, Draft, Event, Fields, Json, Origin, Workflow
 
     State = Any
     Read = Callable[[], Iterable[Event]]
@@ -45,35 +54,131 @@ _NEWS = (
     "record_adopted", "record_edited",
 )  # fmt: skip
 """Events of logs that change the project's memory file."""
-_modules: dict[str, Any] = {}
+KEY = "_holdfast"
+_NOT_FILES = {FOLDER: "a folder stands there", ODD: "a pipe, a socket or a device stands there"}
+_DIGEST = b'"digest": "'
+_DIGEST_END = b'",'
+_IN_FILE_NAMES = str.maketrans("T", "_", "-:")
+_UNFIT = (LookupError, TypeError, ValueError, AttributeError)
+_TEXT_OR_NULL = (str, type(None))
+_OWN_EVENTS = ("workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_")
+"""Prefixes of event types whose fields Holdfast alone defines."""
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("phase", "step", "description", "text", "path", "gate", "record"), str),
+    **dict.fromkeys(("subject", "title", "worktree"), str),
+    **dict.fromkeys(("reason", "commit", "outcome", "branch", "ttl"), _TEXT_OR_NULL),
+    **dict.fromkeys(("recipe", "state", "fields", "context"), dict),
+    **dict.fromkeys(("changes", "depends", "reminders", "required_reading", "unapproved"), list),
+    "task": (int, str),
+    "session": (dict, type(None)),
+}
+
+
+# Signed records
+
+
+class SignedRecord:
+    """A parsed record: its document, and what its signature claims."""
+
+    __slots__ = ("document", "hash", "intact", "ledger", "rest", "seq")
+
+    def __init__(self, document: Fields, signature: object, *, intact: bool) -> None:
+        claims = signature if isinstance(signature, dict) else {}
+        ledger, seq = claims.get("ledger"), claims.get("seq")
+        event_hash, rest = claims.get("hash"), claims.get("rest")
+        self.document = document
+        self.intact = intact
+        """The values are those that were signed."""
+        self.ledger = ledger if isinstance(ledger, str) else ""
+        self.seq = seq if isinstance(seq, int) else 0
+        self.hash = event_hash if isinstance(event_hash, str) else ""
+        self.rest: Fields | None = rest if isinstance(rest, dict) else None
+
+
+def sign(document: Fields, rest: Json, claims: Fields) -> bytes:
+    """Return the bytes of a record. ``claims``: the ``ledger``, ``seq`` and ``hash`` it shows."""
+    text = json_text.pretty(document)
+    before = f'{text[:-2]},\n  "{KEY}": {json_text.line_of(claims)[:-1]}, '.encode()
+    after = f'\n    "rest": {json_text.pretty(rest, "    ", levels=1)}}}\n}}\n'.encode()
+    return before + _DIGEST + digest(before + after).encode() + _DIGEST_END + after
+
+
+def parse_signed(raw: bytes) -> SignedRecord:
+    """Return the record in these bytes; raise ``BadJson`` if they are not a JSON object."""
+    if raw in _NOT_FILES:
+        raise json_text.BadJson(_NOT_FILES[raw])
+    if len(raw) > MAX_RECORD_BYTES:
+        raise json_text.BadJson(f"it has more than {MAX_RECORD_BYTES} bytes")
+    # A valid digest does not prove that Holdfast wrote it. Lone surrogates, which Holdfast never
+    # writes, are left to the strict parser.
+    if b"\\ud" not in raw and b"\\uD" not in raw and is_record(raw, digest_in(raw)):
+        document = json_text.loads(raw)
+        if isinstance(document, dict) and isinstance(document.get(KEY), dict):
+            return SignedRecord(document, document.pop(KEY), intact=True)
+    document = json_text.loads(raw, strict=True)
+    if not isinstance(document, dict):
+        raise json_text.BadJson("it is not an object")
+    intact = _has_same_values(document)
+    return SignedRecord(document, document.pop(KEY, None), intact=intact)
+
+
+def _has_same_values(document: Fields) -> bool:
+    """Return whether the values are those that were signed, however they are formatted."""
+    signature = document.get(KEY)
+    if not isinstance(signature, dict) or "digest" not in signature:
+        return False
+    values = {key: value for key, value in document.items() if key != KEY}
+    claims = {key: value for key, value in signature.items() if key not in ("digest", "rest")}
+    try:
+        signed = sign(values, signature.get("rest"), claims)
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return bool(digest_in(signed) == signature["digest"])
+
+
+def digest_in(raw: bytes) -> str:
+    """Return the digest that a record claims; empty if it has none."""
+    _, mark, claimed = raw.rpartition(_DIGEST)
+    return claimed[:HEX_DIGITS].decode(errors="replace") if mark else ""
+
+
+def is_record(raw: bytes, record_digest: str) -> bool:
+    """Return whether these are the bytes that ``sign`` made with this digest."""
+    before, _, claimed = raw.rpartition(_DIGEST)
+    ending = record_digest.encode(errors="replace") + _DIGEST_END
+    return claimed.startswith(ending) and digest(before + claimed[len(ending) :]) == record_digest
+
+
+def is_own(raw: bytes, ledger: str) -> bool:
+    """Return whether the bytes are an unedited record of this ledger."""
+    try:
+        record = parse_signed(raw)
+    except json_text.BadJson:
+        return False
+    return record.intact and record.ledger == ledger
+
+
+# Records of workflows
 
 
 def module(name: str) -> Any:
     """Return the module of a format; only those in use are imported."""
-    if name not in _modules:
-        if name == "verb":
-            from holdfast.formats import verb
-
-            _modules[name] = verb
-        elif name == "formal":
-            from holdfast.formats import formal
-
-            _modules[name] = formal
-        elif name == "skill":
-            from holdfast.formats import skill
-
-            _modules[name] = skill
-        elif name == "loop":
-            from holdfast.formats import loop
-
-            _modules[name] = loop
-    return _modules[name]
+    found: Any
+    if name == "verb":
+        from holdfast.formats import verb as found
+    elif name == "formal":
+        from holdfast.formats import formal as found
+    elif name == "skill":
+        from holdfast.formats import skill as found
+    elif name == "loop":
+        from holdfast.formats import loop as found
+    else:
+        raise LookupError(f"{name!r} is no format")
+    return found
 
 
-def parse(
-    name: str, record: signature.SignedRecord, rest: Fields | None, origin: Origin
-) -> Workflow:
-    """Return the state of a record; raise ``schema.Invalid`` if a field has no valid value.
+def parse(name: str, record: SignedRecord, rest: Fields | None, origin: Origin) -> Workflow:
+    """Return the state of a record; raise ``Invalid`` if a field has no valid value.
 
     ``rest`` replaces the record's own.
     """
@@ -83,19 +188,17 @@ def parse(
 
 
 def check_edit(base: Workflow, edited: Workflow) -> None:
-    """Raise ``schema.Invalid`` if an edit changes what only a command may change."""
+    """Raise ``Invalid`` if an edit changes what only a command may change."""
     if base["recipe"]["format"] == edited["recipe"]["format"] == "loop":
         module("loop").check_edit(base, edited)
 
 
-def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
-    """Return the edited state, moved to its next cycle if the edit began one."""
-    return schema.next_cycle(base, edited) if "cycles_at" in edited["recipe"] else edited
-
-
 def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
     """Return the path of an active workflow's record from the worktree's root."""
-    path: str = module(format_name).path(workflow_id, created_at)
+    start = iso(epoch_ms(created_at) or 0)[:19].translate(_IN_FILE_NAMES)
+    path, *others = FORMATS[format_name].active.split("*")
+    for name, part in zip((workflow_id, f"{workflow_id}-{start}"), others, strict=False):
+        path += name + part
     return path
 
 
@@ -120,6 +223,9 @@ def is_archived(record: str) -> bool:
     return any(spec.archive and record.startswith(spec.archive) for spec in FORMATS.values())
 
 
+# Aggregates
+
+
 class Aggregate:
     """A kind of stream: how its events make a state, and the state a record."""
 
@@ -134,9 +240,7 @@ class Aggregate:
         """Return what renders this state and parses it back."""
         raise NotImplementedError
 
-    def parse(
-        self, record: signature.SignedRecord, rest: Fields | None, path: str, origin: Origin
-    ) -> State:
+    def parse(self, record: SignedRecord, rest: Fields | None, path: str, origin: Origin) -> State:
         """Return the state of a record; raise ``Invalid`` if a field has no valid value."""
         raise NotImplementedError
 
@@ -151,7 +255,8 @@ class Aggregate:
     def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
         """Return the bytes of the record."""
         document, rest = self.record_format(state).render(state)
-        return signature.sign(document, rest, ledger, seq, event_hash)
+        claims = {"ledger": ledger, "seq": seq, "hash": event_hash}
+        return sign(document, rest, claims)
 
     def rest(self, state: State) -> Fields:
         """Return the part of the state that the record's document does not have."""
@@ -159,10 +264,62 @@ class Aggregate:
         return rest
 
     def replay(self, read: Read) -> tuple[State | None, list[Event]]:
-        """Return the state of a stream's events, and the events that do not fit."""
-        from holdfast.formats import replay_check
+        """Return the state of a stream's events, and the events that do not fit.
 
-        return replay_check.replay(self, read)
+        An event with a valid hash may still say what Holdfast never wrote. The parsers of the
+        formats know what a state has to be; an event that leads to a state which they refuse is
+        left out.
+        """
+        state, unfit = _replay(self, read(), is_careful=False)
+        if state is not None and flaw(self, state) is not None:
+            state, unfit = _replay(self, read(), is_careful=True)
+        return state, unfit
+
+
+def _replay(
+    aggregate: Aggregate, events: Iterable[Event], *, is_careful: bool
+) -> tuple[State | None, list[Event]]:
+    state: State | None = None
+    unfit = []
+    for event in events:
+        try:
+            after = aggregate.evolve(state, event) if _has_valid_fields(aggregate, event) else None
+        except _UNFIT:
+            after = None
+        if after is None or (is_careful and flaw(aggregate, after) is not None):
+            unfit.append(event)
+        else:
+            state = after
+    return state, unfit
+
+
+def _has_valid_fields(aggregate: Aggregate, event: Event) -> bool:
+    """Return whether the fields of an event have the types that their names have in workflows."""
+    if aggregate.kind != WORKFLOW or not event["type"].startswith(_OWN_EVENTS):
+        return True
+    return all(isinstance(event["data"][k], _KINDS[k]) for k in event["data"] if k in _KINDS)
+
+
+def flaw(aggregate: Aggregate, state: State) -> str | None:
+    """Return why no record can be rendered from a state and parsed again; ``None`` if it can."""
+    origin: Origin = {"at": "", "path": "", "worktree": "", "recipe": lambda _: None}
+    try:
+        if aggregate.kind == WORKFLOW:
+            paths = (state["record"], state["worktree"])
+            if not is_safe(state["id"]) or not all(isinstance(path, str) for path in paths):
+                return "it has no name, or no place"
+            if state["recipe"]["format"] not in FORMATS:
+                return f"{state['recipe']['format']!r:.40} is no format"
+            origin |= {"at": state["created_at"], "path": paths[0], "worktree": paths[1]}
+        record_format = aggregate.record_format(state)
+        document, rest = record_format.render(state)
+        record_format.parse(document, rest, origin)
+        json_text.pretty({"document": document, "rest": rest})
+    except Invalid as invalid:
+        return str(invalid)
+    except _UNFIT:
+        return "its fields are missing or not of their kind"
+    return None
 
 
 class WorkflowAggregate(Aggregate):
@@ -177,9 +334,7 @@ class WorkflowAggregate(Aggregate):
     def record_format(self, state: State) -> Any:
         return module(state["recipe"]["format"])
 
-    def parse(
-        self, record: signature.SignedRecord, rest: Fields | None, path: str, origin: Origin
-    ) -> State:
+    def parse(self, record: SignedRecord, rest: Fields | None, path: str, origin: Origin) -> State:
         return parse(format_of(path), record, rest, origin)
 
     def place(self, state: State, _here: str) -> tuple[str, str] | None:
@@ -244,9 +399,7 @@ class LogAggregate(Aggregate):
     def record_format(self, _state: State) -> Any:
         return self._format
 
-    def parse(
-        self, record: signature.SignedRecord, rest: Fields | None, _path: str, origin: Origin
-    ) -> State:
+    def parse(self, record: SignedRecord, rest: Fields | None, _path: str, origin: Origin) -> State:
         kept = record.rest if rest is None else rest
         return self._format.parse(record.document, kept or {}, origin)
 

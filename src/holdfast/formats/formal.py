@@ -6,7 +6,6 @@ the number, name, status or total is interpreted against what the document showe
 
 from __future__ import annotations
 
-from holdfast.core.time import epoch_ms, iso
 from holdfast.formats import schema
 from holdfast.formats.schema import Invalid
 
@@ -20,19 +19,12 @@ if TYPE_CHECKING:
 _SHOWN = schema.EVERYWHERE | {"subject", "title", "required_reading", "context", "reminders"}
 _NESTED = ("phase",)
 _SHOWN_STATUS = {"pending": "not_started"}
-_IN_FILE_NAMES = str.maketrans("T", "_", "-:")
 _STATUS = {
     "not_started": "pending",
     "in_progress": "in_progress",
     "completed": "completed",
     "blocked": "blocked",
 }
-
-
-def path(workflow_id: str, created_at: str) -> str:
-    """Return the record's path from the worktree's root."""
-    start = iso(epoch_ms(created_at) or 0)[:19].translate(_IN_FILE_NAMES)
-    return f"untracked/workflow-state/{workflow_id}/state-{workflow_id}-{start}.json"
 
 
 def render(state: Workflow) -> tuple[Fields, Fields]:
@@ -68,7 +60,6 @@ def _shown_phase(current: str | None, listed: list[Phase]) -> Fields:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     title = schema.text(document, "workflow", [])
     kind = schema.named(document, "workflow_type", [])
     remembered = schema.known_recipe(rest)

@@ -9,7 +9,7 @@ rest. A document of another tool needs a name and a status, and may list only be
 
 from __future__ import annotations
 
-from holdfast.core.initiatives import STATUSES, current_of, key_of
+from holdfast.core.initiatives import MILESTONE_STATUSES_WITH, STATUSES, current_of, key_of
 from holdfast.formats import schema
 from holdfast.formats.schema import REST_PATH, Invalid
 
@@ -34,10 +34,6 @@ _STATUSES_WITH = {
     "archived_at": ("archived",),
 }
 """Fields of an initiative that only these statuses have: an edit of the status drops the others."""
-_MILESTONE_STATUSES_WITH = {
-    "started_at": ("in_progress", "blocked", "completed"),
-    "completed_at": ("completed",),
-}
 
 
 def render(state: InitiativesState) -> tuple[Fields, Fields]:
@@ -56,7 +52,6 @@ def render(state: InitiativesState) -> tuple[Fields, Fields]:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> InitiativesState:
     """Return the state; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     name = schema.named(document, "name", [])
     initiatives: dict[str, Initiative] = {}
     own_rest: Fields = {}
@@ -103,7 +98,6 @@ def render_initiative(state: Initiative) -> tuple[Fields, Fields]:
 
 def parse_initiative(document: Fields, rest: Fields, origin: Origin) -> Initiative:
     """Return the state of one initiative; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     status = schema.one_of(document, "status", [], STATUSES)
     updated_at = schema.when(document, "lastUpdated", [], origin["at"])
     milestones = _milestones(document, rest)
@@ -175,4 +169,4 @@ def _milestone(milestone_id: str, progress: Fields, entry: Fields, path: Path) -
             for position, task in enumerate(schema.rows(entry, "tasks", path))
         ],
     }
-    return {**milestone, **_notes(entry, path, status, _MILESTONE_STATUSES_WITH)}  # type: ignore[typeddict-item]
+    return {**milestone, **_notes(entry, path, status, MILESTONE_STATUSES_WITH)}  # type: ignore[typeddict-item]

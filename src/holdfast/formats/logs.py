@@ -36,7 +36,6 @@ class LogRecord:
 
     def parse(self, document: Fields, rest: Fields, _origin: Origin) -> State:
         """Return the state; raise ``Invalid`` if a field has no valid value."""
-        schema.check_parts(document, rest)
         state: Fields = {}
         for name, (key, checks) in self.lists.items():
             state[name] = schema.rows(document, key, [])
@@ -62,7 +61,6 @@ class _InterviewRecord(LogRecord):
         return {**newest, **document}, rest
 
     def parse(self, document: Fields, rest: Fields, origin: Origin) -> State:
-        schema.check_parts(document, rest)
         newest = {key: document[key] for key in _INTERVIEW if key in document}
         others = {key: value for key, value in document.items() if key not in _INTERVIEW}
         state = super().parse(others, rest, origin)
@@ -88,17 +86,11 @@ def _score_or_null(entry: Fields, key: str, path: Path) -> None:
         raise Invalid([*path, key], "must be a number")
 
 
-def _scores(entry: Fields, key: str, path: Path) -> None:
-    scores = schema.table(entry, key, path)
-    for name in scores:
-        _score_or_null(scores, name, [*path, key])
-
-
 _TIME = schema.optional(schema.when)
 _INTERVIEW: Checks = {
     "skill": schema.named,
     "confidence": _score_or_null,
-    "dimensions": _scores,
+    "dimensions": schema.values_of(_score_or_null, None),
     "questions_asked": schema.optional(schema.count),
     "timestamp": _TIME,
 }

@@ -7,7 +7,8 @@ Markdown beside the record, so it is in ``rest`` here.
 
 from __future__ import annotations
 
-from holdfast.core.workflow.state import pending_phase
+from holdfast.core.workflow import pending_phase
+from holdfast.core.workflow.tasks import DECLARED, is_circular
 from holdfast.formats import schema
 from holdfast.formats.schema import REST_PATH, Invalid
 
@@ -30,14 +31,7 @@ _IN_MARKDOWN = (
 )  # fmt: skip
 _BEGUN = "iteration_begun"
 """The number of an iteration that was begun but not recorded."""
-
-
 _UNIT = {**schema.TASK, "status": schema.word_in(_STATUS)}
-
-
-def path(workflow_id: str, _created_at: str) -> str:
-    """Return the record's path from the worktree's root."""
-    return f".claude/iterative/{workflow_id}/state.json"
 
 
 def render(state: Workflow) -> tuple[Fields, Fields]:
@@ -46,7 +40,11 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     mode = _mode(state["recipe"])
     units_key, current_key = UNITS[mode]
     document: Fields = {"task": state["title"], "slug": state["subject"], "mode": mode}
-    document.update(_domain(state["context"], rest))
+    context = dict(state["context"])
+    if isinstance(context.get("domain"), str):
+        document["domain"] = context.pop("domain")
+    if context:
+        rest["context"] = context
     document["created"] = state["created_at"]
     document["updated"] = state["updated_at"]
     document["phase"] = _shown_phase(state["phase"], state["phases"])
@@ -54,7 +52,13 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     current = state.get("current_task")
     if "current_task" in state:
         document[current_key] = None if current is None else str(current)
-    document.update(_iteration(units.get(str(current), {})))
+    # The iteration that was begun, else the last one used.
+    unit = units.get(str(current), {})
+    begun, used = unit.get(_BEGUN), unit.get("iterations_used")
+    if type(begun) is int and begun > (used or 0):
+        document["current_iteration"] = unit.pop(_BEGUN)
+    elif used is not None:
+        document["current_iteration"] = used
     document[units_key] = units
     if state["commits"] or mode == "development":
         document["commits"] = state["commits"]
@@ -69,15 +73,6 @@ def _mode(recipe: Recipe) -> str:
 
 def _shown_phase(current: str | None, listed: list[Phase]) -> str | None:
     return listed[schema.index_to_show(current, listed)]["name"] if listed else None
-
-
-def _domain(context: Fields, rest: Fields) -> Fields:
-    """Return the domain, which is shown; put the other context into ``rest``."""
-    shown = {"domain": context["domain"]} if isinstance(context.get("domain"), str) else {}
-    hidden = {key: value for key, value in context.items() if key not in shown}
-    if hidden:
-        rest["context"] = hidden
-    return shown
 
 
 def _units(tasks: list[Task], rest: Fields) -> dict[str, Fields]:
@@ -109,19 +104,10 @@ def _counted(name: str) -> tuple[int, str]:
     return (int(number) if number.isdecimal() else 0, name)
 
 
-def _iteration(unit: Fields) -> Fields:
-    """Return the current unit's iteration: the one that was begun, else the last one used."""
-    begun, used = unit.get(_BEGUN), unit.get("iterations_used")
-    if type(begun) is int and begun > (used or 0):
-        return {"current_iteration": unit.pop(_BEGUN)}
-    return {} if used is None else {"current_iteration": used}
-
-
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     mode = schema.one_of(document, "mode", [], UNITS)
-    recipe, phase, listed = _lifecycle(document, rest, origin, mode)
+    recipe, phase, listed, is_ended = _lifecycle(document, rest, origin, mode)
     slug = schema.text(document, "slug", [], None)
     subject = schema.folder(origin["path"]) if slug is None else slug
     title = schema.text(document, "task", [], None)
@@ -131,7 +117,7 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     domain = schema.text(document, "domain", [], None)
     parts: Fields = {
         **schema.times(document, "created", "updated", [], origin),
-        **({"status": "completed"} if _is_ended(document, rest) else {}),
+        **({"status": "completed"} if is_ended else {}),
         "subject": subject,
         "title": subject if title is None else title,
         "phase": phase,
@@ -151,8 +137,6 @@ def check_edit(base: Workflow, edited: Workflow) -> None:
     A unit is declared done, confirmed and verified by commands, which the log records. A unit that
     waits for itself or for an unknown unit would never be due.
     """
-    from holdfast.core.workflow.tasks import DECLARED, is_circular
-
     units_key = UNITS[_mode(edited["recipe"])][0]
     before = {str(task["id"]): task for task in base["tasks"]}
     names = {str(task["id"]) for task in edited["tasks"]}
@@ -176,8 +160,11 @@ _NEW: Task = {"id": "", "description": "", "status": "pending"}
 
 def _lifecycle(
     document: Fields, rest: Fields, origin: Origin, mode: str
-) -> tuple[Recipe, str | None, list[Phase]]:
-    """Return the recipe, and the position of the loop in it."""
+) -> tuple[Recipe, str | None, list[Phase], bool]:
+    """Return the recipe, the position of the loop in it, and whether an editor ended the loop.
+
+    An editor does so by setting the last phase.
+    """
     remembered = schema.known_recipe(rest)
     recipe = remembered
     if recipe is None or _mode(recipe) != mode:
@@ -185,26 +172,17 @@ def _lifecycle(
     if not recipe["phases"] and remembered is None:
         recipe = {**recipe, "phases": [{"name": name} for name in LIFECYCLE]}
     stated: str | None = schema.text(document, "phase", [], None)
+    is_ended = stated == LIFECYCLE[-1]
     if remembered is None:
         before = [pending_phase(phase) for phase in recipe["phases"]]
         phase, listed = stated, schema.complete_until(before, _known_phase(stated, before))
     else:
         was, before = schema.position_in_rest(rest, remembered)
+        is_ended = is_ended and _shown_phase(was, before) != LIFECYCLE[-1]
         phase, listed = _apply_edit(stated, was, before)
     if recipe is not remembered or len(listed) != len(before):
         recipe = schema.fit_recipe(recipe, listed)
-    return recipe, phase, listed
-
-
-def _is_ended(document: Fields, rest: Fields) -> bool:
-    """Return whether an editor set the last phase, which completes the loop."""
-    if document.get("phase") != LIFECYCLE[-1]:
-        return False
-    remembered = schema.known_recipe(rest)
-    return (
-        remembered is None
-        or _shown_phase(*schema.position_in_rest(rest, remembered)) != LIFECYCLE[-1]
-    )
+    return recipe, phase, listed, is_ended
 
 
 def _known_phase(stated: str | None, listed: list[Phase]) -> str | None:
@@ -231,7 +209,12 @@ def _tasks(document: Fields, rest: Fields, mode: str) -> Fields:
     """Return the units as tasks, and the current one."""
     units_key, current_key = UNITS[mode]
     hidden = schema.tables(rest, "units", REST_PATH)
-    units = _ordered(schema.tables(document, units_key, []), rest)
+    units = schema.tables(document, units_key, [])
+    if "recipe" in rest:  # the rendered order; another tool's units stay as they are
+        order = schema.texts(rest, "order", REST_PATH)
+        names = [name for name in order if name in units]
+        names += sorted(units.keys() - set(order), key=_counted)
+        units = {name: units[name] for name in names}
     tasks = {
         name: _task(name, unit, hidden.get(name, {}), units_key) for name, unit in units.items()
     }
@@ -248,16 +231,6 @@ def _tasks(document: Fields, rest: Fields, mode: str) -> Fields:
     elif current_key in document:
         fields["current_task"] = None
     return fields
-
-
-def _ordered(units: dict[str, Fields], rest: Fields) -> dict[str, Fields]:
-    """Return the units in their rendered order; another tool's as they are."""
-    if "recipe" not in rest:
-        return units
-    order = schema.texts(rest, "order", REST_PATH)
-    names = [name for name in order if name in units]
-    names += sorted(units.keys() - set(order), key=_counted)
-    return {name: units[name] for name in names}
 
 
 def _task(name: str, unit: Fields, hidden: Fields, units_key: str) -> Fields:

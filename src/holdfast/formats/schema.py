@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from holdfast.core.record_formats import FORMATS
 from holdfast.core.time import duration_s, epoch_ms
-from holdfast.core.workflow.state import blank, find_phase, pending_phase
+from holdfast.core.workflow import blank, find_phase, pending_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,12 +108,6 @@ def _check_type(value: Json, kind: Kind, path: Path, *below: str | int) -> None:
     actual = "null" if value is None else _TYPE_NAMES.get(type(value), "a number")
     actual = repr(value[:40]) if isinstance(value, str) else actual
     raise Invalid([*path, *below], f"must be {_TYPE_NAMES[kind]}, not {actual}")
-
-
-def check_parts(document: Json, rest: Json) -> None:
-    """Raise ``Invalid`` if a document or its rest is not an object."""
-    _check_type(document, dict, [])
-    _check_type(rest, dict, REST_PATH)
 
 
 def text(doc: Fields, key: str, path: Path, default: Json = REQUIRED) -> Json:
@@ -216,7 +210,7 @@ def word_in(words: Collection[str], default: Json = REQUIRED) -> Check:
     return lambda doc, key, path: one_of(doc, key, path, words, default)
 
 
-def _values(check: Check, default: Json = REQUIRED) -> Check:
+def values_of(check: Check, default: Json = REQUIRED) -> Check:
     """Return a check of an object whose values all pass a check."""
 
     def check_values(doc: Fields, key: str, path: Path) -> Fields:
@@ -261,7 +255,7 @@ TASK: Checks = {
     "status": word_in(TASK_STATUSES),
     "commit": text_or_null,
     "reason": text_or_null,
-    "phases": _values(word_in(PHASE_STATUSES)),
+    "phases": values_of(word_in(PHASE_STATUSES)),
     "depends": lambda doc, key, path: _items(doc, key, path, REQUIRED, (int, str)),
     "started_at": text_or_null,
     "completed_at": text_or_null,
@@ -375,7 +369,7 @@ _WORKFLOW: Checks = {
     "gates": tables,
     "violations": violations,
     "required_reading": texts,
-    "read": _values(when, None),
+    "read": values_of(when, None),
     "reminders": texts,
     "context": table,
     "tests": table,
@@ -707,17 +701,14 @@ def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
     is_back = current != base["phase"] and before is not None and before["status"] == "completed"
     if not is_back or edited["recipe"].get("cycles_at") != current:
         return edited
-    begun = [_begun(phase, find_phase(base, phase["name"]), current) for phase in edited["phases"]]
+    begun: list[Phase] = []
+    for phase in edited["phases"]:
+        was = find_phase(base, phase["name"])
+        new: Json = {k: v for k, v in phase.items() if was is None or was.get(k) != v}
+        fresh: Json = {**pending_phase(phase), **new}  # type: ignore[arg-type]
+        begun.append(with_status(fresh, phase["status"] if phase["name"] == current else "pending"))
     is_counted = edited["cycle"] != base["cycle"]
     return {**edited, "cycle": edited["cycle"] + (not is_counted), "phases": begun}
-
-
-def _begun(phase: Phase, was: Phase | None, current: str | None) -> Phase:
-    edited: Json = {
-        key: value for key, value in phase.items() if was is None or was.get(key) != value
-    }
-    fresh: Json = {**pending_phase(phase), **edited}  # type: ignore[arg-type]
-    return with_status(fresh, phase["status"] if phase["name"] == current else "pending")
 
 
 def complete_until(listed: list[Phase], current: str | None) -> list[Phase]:

@@ -6,13 +6,13 @@ Scripts set ``current_phase`` without the statuses, or the other way round; both
 
 from __future__ import annotations
 
-from holdfast.core.json_text import Memo
+from holdfast.core.json_text import MAX_KEPT
 from holdfast.formats import schema
 from holdfast.formats.schema import REST_PATH, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields, Origin, Recipe, Workflow
+    from holdfast.core.types import Fields, Origin, Recipe, Task, Workflow
 
 ACTIVE = ".claude/workflow-state/active/"
 COMPLETED = ".claude/workflow-state/completed/"
@@ -29,14 +29,10 @@ _TASK = {
     "index": "id", "commit_sha": "commit", "tdd_phases": "phases",
 }  # fmt: skip
 """The names of a task's fields, in both directions, so that no key hides another."""
-_shown_tasks = Memo(lambda task: schema.renamed(task, _TASK))
+_shown: dict[int, tuple[Task, Fields]] = {}
+"""Tasks as they are shown, by id: the same object again lets its text be reused."""
 _SUBJECT, _TITLE = "feature_file", "feature_title"
 """The keys of subject and title in the context, unless the recipe has another for the subject."""
-
-
-def path(workflow_id: str, _created_at: str) -> str:
-    """Return the record's path from the worktree's root."""
-    return f"{ACTIVE}{workflow_id}.json"
 
 
 def render(state: Workflow) -> tuple[Fields, Fields]:
@@ -68,7 +64,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
         "state_machine": machine,
     }
     if state["tasks"] or "task_phases" in recipe:
-        document["tasks"] = _shown_tasks.of_all(state["tasks"])
+        document["tasks"] = [_shown_task(task) for task in state["tasks"]]
     document["checkpoints"] = state["gates"]
     if state["tests"]:
         document["test_state"] = state["tests"]
@@ -80,6 +76,15 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     if state["extra"]:
         schema.merge_extra(document, rest, state["extra"], _NESTED)
     return document, rest
+
+
+def _shown_task(task: Task) -> Fields:
+    known = _shown.get(id(task))
+    if known is None:
+        if len(_shown) >= MAX_KEPT:
+            _shown.clear()
+        known = _shown[id(task)] = (task, schema.renamed(task, _TASK))
+    return known[1]
 
 
 def _render_context(state: Workflow, rest: Fields) -> Fields:
@@ -105,7 +110,6 @@ def _render_context(state: Workflow, rest: Fields) -> Fields:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     header = schema.table(document, "_schema", [])
     about = schema.table(document, "workflow", [])
     machine = schema.table(document, "state_machine", [])
@@ -119,9 +123,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     recipe, phase, phases = schema.parse_position(
         machine, "current_phase", ["state_machine"], recipe, rest
     )
-    workflow_id = schema.text(about, "id", ["workflow"], None)
-    if not schema.is_safe(workflow_id):
-        workflow_id = schema.sanitised(schema.stem(origin["path"]))
+    schema.text(about, "id", ["workflow"], None)
+    workflow_id = schema.workflow_id_of(about, schema.stem(origin["path"]))
     status = schema.one_of(about, "status", ["workflow"], STATUSES, "in_progress")
     if status == "abandoned" and rest.get("status") == "expired":
         status = "expired"

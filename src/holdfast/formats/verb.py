@@ -29,11 +29,6 @@ _PHASE = {
 """The names of a phase's fields, in both directions, so that no key hides another."""
 
 
-def path(_workflow_id: str, _created_at: str) -> str:
-    """Return the record's path from the worktree's root."""
-    return ".claude/workflow-state.json"
-
-
 def render(state: Workflow) -> tuple[Fields, Fields]:
     """Return the document, and the state that it cannot express."""
     rest = schema.rest_of(state, _SHOWN)
@@ -59,7 +54,6 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
-    schema.check_parts(document, rest)
     if not document:
         raise Invalid([], "holds no workflow")
     kind = schema.named(document, "type", [])

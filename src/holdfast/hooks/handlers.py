@@ -13,8 +13,8 @@ from holdfast.core.briefing import quoted
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms
+from holdfast.core.workflow import is_active, unread
 from holdfast.core.workflow.lifecycle import listed, pending
-from holdfast.core.workflow.state import is_active, unread
 from holdfast.errors import HoldfastError
 from holdfast.hooks.quick_check import log_fault, paths_read
 from holdfast.keeper import MAX_NOTE, MAX_SESSION, Keeper

@@ -20,7 +20,6 @@ from abc import ABC, abstractmethod
 from errno import EINVAL
 
 from holdfast.core import json_text
-from holdfast.core.json_positions import line_of_path
 from holdfast.core.json_text import digest
 from holdfast.errors import Refused
 from holdfast.install.agents import AGENTS, ENTRY, HOOKS, TEAM, USER
@@ -147,7 +146,7 @@ class SharedFile(ClientFile):
         raise NotImplementedError
 
     def _line_of(self, text: str, path: list[str | int]) -> int:
-        return line_of_path(text, path)
+        return json_text.line_of_path(text, path)
 
     def _text(self, raw: bytes) -> tuple[str, str]:
         """Return the byte order mark, or nothing, and the text; raise ``BadSettings``."""

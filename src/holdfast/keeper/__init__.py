@@ -11,9 +11,8 @@ import time
 from holdfast.adopt.findings import note_refused_edits, refused_edits
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import evidence
+from holdfast.core.workflow import evidence, is_active
 from holdfast.core.workflow.lifecycle import completion_signal, next_feature
-from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
@@ -459,7 +458,7 @@ class Keeper:
     def _pushed(self, state: Workflow, branch: str | None) -> str | None:
         """Return the remote branch that has the work, if only the pull request is missing."""
         from holdfast.core.next_step import PULL_REQUEST
-        from holdfast.core.workflow.state import next_phases, pending_gates
+        from holdfast.core.workflow import next_phases, pending_gates
 
         here = branch is not None and state["phase"] is not None and state["branch"] == branch
         if not here or PULL_REQUEST not in pending_gates(state):

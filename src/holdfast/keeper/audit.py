@@ -15,7 +15,15 @@ from holdfast import formats
 from holdfast.adopt import findings, unknown_workflows
 from holdfast.core import json_text
 from holdfast.errors import Fault, HoldfastError
-from holdfast.formats import LOGS, aggregate_of, evolve, is_log, is_workflow, signature, stream_of
+from holdfast.formats import (
+    LOGS,
+    aggregate_of,
+    evolve,
+    is_log,
+    is_workflow,
+    parse_signed,
+    stream_of,
+)
 from holdfast.formats.schema import Invalid
 from holdfast.storage import salvage, skill_index
 from holdfast.storage.database import BESIDE, NAME
@@ -480,7 +488,7 @@ def _find_state(store: Store, stream: str, version: int, stored: Any) -> tuple[A
     raw = None if subject is None or subject.path is None else store.files.read(subject.path)
     if subject is not None and raw is not None:
         try:
-            sealed = signature.parse_signed(raw)
+            sealed = parse_signed(raw)
             is_own = sealed.intact and sealed.ledger == store.ledger.identity()
             if is_own and sealed.seq >= last["seq"]:
                 origin = store.origin(subject.record, subject.worktree)

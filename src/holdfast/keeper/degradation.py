@@ -24,7 +24,7 @@ from holdfast.core.json_text import digest, md5_of
 from holdfast.core.other_layers import observed_values, one_line, phases_at, tier
 from holdfast.core.refusal import Refusal, bad_text
 from holdfast.core.time import epoch_ms
-from holdfast.core.workflow.state import blank, is_active
+from holdfast.core.workflow import blank, is_active
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import schema
 from holdfast.keeper.session import PENDING, Receipt

@@ -7,7 +7,7 @@ import os
 from holdfast.adopt import unknown_workflows
 from holdfast.core import selection
 from holdfast.core.refusal import Refusal, shell_word
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, HoldfastError
 from holdfast.formats import aggregate_of, stream_of
 from holdfast.storage.ledger import ACTIVE, ENDED

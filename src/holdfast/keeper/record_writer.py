@@ -12,7 +12,7 @@ import os
 from holdfast import formats
 from holdfast.core.record_formats import FORMATS, formats_with
 from holdfast.errors import Fault, Refused
-from holdfast.formats import aggregate_of, is_workflow, signature
+from holdfast.formats import aggregate_of, digest_in, is_workflow
 from holdfast.storage.ledger import ACTIVE
 from holdfast.storage.record_files import MAX_TRIES
 from holdfast.system.disk import MAX_RECORD_BYTES
@@ -149,7 +149,7 @@ class RecordWriter:
             if store.workspace.root_of(place[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
             raise _record_not_written(place[1], error) from error
-        digest = signature.digest_in(loaded.record)
+        digest = digest_in(loaded.record)
         store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, loaded.stat)
         return location
 

@@ -11,7 +11,7 @@ from holdfast import formats
 from holdfast.adopt import unknown_workflows
 from holdfast.core.json_text import md5_of
 from holdfast.core.record_formats import FORMATS, slug
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.errors import Refused
 from holdfast.keeper import record_folders
 from holdfast.keeper.logs import initiative_for_workflow

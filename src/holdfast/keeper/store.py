@@ -14,9 +14,9 @@ from holdfast.adopt.findings import Location, Subject
 from holdfast.core import time as times
 from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, damaged_ledger
-from holdfast.formats import aggregate_of, is_workflow, signature
+from holdfast.formats import aggregate_of, is_own, is_workflow
 from holdfast.storage.ledger import ACTIVE, Ledger
 from holdfast.storage.record_files import RecordFiles
 from holdfast.storage.skill_index import Indexes
@@ -82,7 +82,7 @@ class Store:
 
     def _is_own(self, raw: bytes) -> bool:
         """Return whether the bytes are an unedited record of this ledger."""
-        return signature.is_own(raw, self.ledger.identity())
+        return is_own(raw, self.ledger.identity())
 
     def now(self) -> str:
         return times.iso(self.now_ms())

@@ -14,7 +14,7 @@ from holdfast import formats
 from holdfast.adopt import findings
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter

@@ -27,8 +27,8 @@ from holdfast.core.other_layers import (
     one_line,
     preference_lines,
 )
+from holdfast.core.workflow import is_active
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.core.workflow.state import is_active
 from holdfast.errors import HoldfastError
 from holdfast.formats import stream_of
 from holdfast.storage import shared_file

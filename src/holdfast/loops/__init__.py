@@ -15,8 +15,7 @@ from holdfast.adopt import unknown_workflows
 from holdfast.core import selection
 from holdfast.core.next_step import next_turn
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import OPENING
-from holdfast.core.workflow.state import find_task, is_active, unit_mark
+from holdfast.core.workflow import OPENING, find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, iterations_allowed
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import aggregate_of

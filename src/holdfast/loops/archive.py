@@ -16,7 +16,6 @@ import re
 
 from holdfast import formats
 from holdfast.errors import Fault, Refused
-from holdfast.formats import signature
 from holdfast.keeper import record_folders
 from holdfast.loops import page_files, pages
 
@@ -95,7 +94,7 @@ def finish_move(tx: Transaction, state: Workflow) -> bool:
     store.files.remove(os.path.join(old, record_folders.RECORD))
     raw = store.files.read(os.path.join(new, record_folders.RECORD))
     written = store.ledger.record(state["worktree"], state["record"])
-    if raw is None or written is None or not signature.is_record(raw, written["digest"]):
+    if raw is None or written is None or not formats.is_record(raw, written["digest"]):
         tx.expect(state["id"], raw)
         tx.show(state["id"])
         tx.commit()

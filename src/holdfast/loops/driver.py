@@ -20,7 +20,7 @@ from holdfast.core.briefing import quoted
 from holdfast.core.next_step import lessons, next_words, stuck_units, turn_of
 from holdfast.core.refusal import shell_word
 from holdfast.core.time import duration_s
-from holdfast.core.workflow.state import find_task, is_active
+from holdfast.core.workflow import find_task, is_active
 from holdfast.core.workflow.tasks import limit_of, signal_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git

@@ -18,8 +18,7 @@ import os
 from holdfast.core import json_text, workflow
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import OPENING
-from holdfast.core.workflow.state import find_task, is_active, unit_mark
+from holdfast.core.workflow import OPENING, find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.record_folders import PROGRESS, folder_of

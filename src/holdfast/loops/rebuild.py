@@ -13,14 +13,13 @@ import re
 from holdfast import formats
 from holdfast.core import diff
 from holdfast.core.time import epoch_ms
-from holdfast.core.workflow import EVOLVE
-from holdfast.core.workflow.state import blank, find_task, is_active
+from holdfast.core.workflow import EVOLVE, blank, find_task, is_active
 from holdfast.core.workflow.tasks import phase_of, signal_of
 from holdfast.errors import Refused
 from holdfast.evidence import git
+from holdfast.formats import SignedRecord
 from holdfast.formats import loop as record_format
 from holdfast.formats.schema import Invalid
-from holdfast.formats.signature import SignedRecord
 from holdfast.keeper.record_folders import HOME, PROGRESS
 from holdfast.loops import page_files, page_model, progress_log
 from holdfast.loops.pages import READ_BULLETS, UNITS_PAGES, is_unit_name, mode_of

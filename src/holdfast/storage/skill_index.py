@@ -16,7 +16,7 @@ import os
 
 from holdfast.core import json_text
 from holdfast.core.record_formats import spec_of
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, Refused
 
 TYPE_CHECKING = False

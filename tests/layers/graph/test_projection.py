@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.workflow.state import blank
+from holdfast.core.workflow import blank
 from holdfast.layers.graph import mcp_delivery, projection
 from holdfast.layers.graph.store import GraphStore
 

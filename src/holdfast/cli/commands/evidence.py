@@ -10,8 +10,8 @@ from holdfast.cli.answer import FAILED, Answer, answer_change, on_workflow
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, counted
+from holdfast.core.workflow import blocking
 from holdfast.core.workflow.evidence import enforcement
-from holdfast.core.workflow.state import blocking
 from holdfast.keeper import Keeper, Receipt
 
 TYPE_CHECKING = False

@@ -17,14 +17,14 @@ from holdfast.cli.screen import (
 )
 from holdfast.core.next_step import current_task, inner_phase
 from holdfast.core.refusal import shell_word
-from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
-from holdfast.core.workflow.state import (
+from holdfast.core.workflow import (
     declared_phase,
     find_phase,
     is_active,
     is_floating,
     is_passed,
 )
+from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
 from holdfast.errors import Fault
 from holdfast.keeper import Keeper
 

@@ -1,18 +1,18 @@
 """Gates, violations, test runs and touched files; and the notes that survive a compaction.
 
 Notes are required reading, reminders, lessons and context. When a gate counts as passed is in
-``state.is_passed``.
+``is_passed`` of the package.
 """
 
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_reading, bad_text, bad_values, first_bad_text
-from holdfast.core.workflow.state import BLOCKING, decides, declared_phase, evolves, with_phase
+from holdfast.core.workflow import BLOCKING, decides, declared_phase, evolves, with_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Draft, Fields, Violation, Workflow
-    from holdfast.core.workflow.state import Decision
+    from holdfast.core.workflow import Decision
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 RUN, CLAIM = "run", "claim"
@@ -39,11 +39,8 @@ def record_gate(_state: Workflow, args: Fields) -> Decision:
     if evidence != RUN:
         taken = [key for key in fields if key in _OWN_GATE_FIELDS]
         if taken:
-            return Refusal(
-                "invalid",
-                f"gate record: {taken[0]} is what Holdfast sees for itself when it runs a gate",
-                "holdfast gate run NAME -- COMMAND",
-            )
+            why = f"gate record: {taken[0]} is what Holdfast sees for itself when it runs a gate"
+            return Refusal("invalid", why, "holdfast gate run NAME -- COMMAND")
         if refusal := bad_values(fields):
             return refusal
     passed = bool(args["passed"])
@@ -109,11 +106,8 @@ def add_violation(_state: Workflow, args: Fields) -> Decision:
     if refusal := first_bad_text(code=args["code"], details=args["details"]):
         return refusal
     if args["severity"] not in SEVERITIES:
-        return Refusal(
-            "invalid",
-            f"violation: {str(args['severity'])[:40]!r} is no severity",
-            f"one of {', '.join(SEVERITIES)}",
-        )
+        why = f"violation: {str(args['severity'])[:40]!r} is no severity"
+        return Refusal("invalid", why, f"one of {', '.join(SEVERITIES)}")
     data = {key: args[key] for key in ("code", "severity", "details")}
     return [{"type": "violation_found", "data": data}]
 
@@ -132,9 +126,8 @@ def _violation_found(state: Workflow, data: Fields, _at: str) -> Workflow:
 def clear_violation(state: Workflow, args: Fields) -> Decision:
     code = args["code"]
     if all(known["code"] != code for known in state["violations"]):
-        return Refusal(
-            "not_found", f"violation: {state['id']} has no {code}", f"holdfast show {state['id']}"
-        )
+        why = f"violation: {state['id']} has no {code}"
+        return Refusal("not_found", why, f"holdfast show {state['id']}")
     return [{"type": "violation_cleared", "data": {"code": code}}]
 
 
@@ -203,9 +196,8 @@ def add_reminder(state: Workflow, args: Fields) -> Decision:
     if refusal := bad_text("reminder", text):
         return refusal
     if text in state["reminders"]:
-        return Refusal(
-            "already", f"remind: {state['id']} has that reminder", f"holdfast show {state['id']}"
-        )
+        why = f"remind: {state['id']} has that reminder"
+        return Refusal("already", why, f"holdfast show {state['id']}")
     return [{"type": "reminder_added", "data": {"text": text}}]
 
 
@@ -220,11 +212,8 @@ def require_reading(state: Workflow, args: Fields) -> Decision:
     if refusal := bad_text("path", path) or bad_reading(path):
         return refusal
     if path in state["required_reading"]:
-        return Refusal(
-            "already",
-            f"read: {state['id']} requires {path} already",
-            f"holdfast show {state['id']}",
-        )
+        why = f"read: {state['id']} requires {path} already"
+        return Refusal("already", why, f"holdfast show {state['id']}")
     return [{"type": "reading_required", "data": {"path": path}}]
 
 

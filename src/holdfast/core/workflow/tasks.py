@@ -8,12 +8,19 @@ pending -> in_progress -> confirming -> verifying -> completed
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_text, first_bad_text, shell_word
-from holdfast.core.workflow.state import decides, evolves, find_task, unit_mark, with_task
+from holdfast.core.workflow import (
+    decides,
+    evolves,
+    find_task,
+    no_such_entry,
+    unit_mark,
+    with_task,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Draft, Fields, Task, Workflow
-    from holdfast.core.workflow.state import Decision
+    from holdfast.core.workflow import Decision
 
 MAX_TASKS = 10_000
 MAX_ITERATIONS = 5
@@ -39,21 +46,15 @@ def waits_for(state: Workflow, task: Task) -> list[str]:
     return [str(name) for name in task.get("depends", []) if str(name) not in done]
 
 
-def _no_such_task(state: Workflow, tried: str, task_id: object) -> Refusal:
-    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
-    return Refusal(
-        "not_found",
-        f"task {tried}: {state['id']} has no task {str(task_id)[:40]!r}; it has {known}",
-        "holdfast task add TEXT" if not state["tasks"] else f"holdfast show {state['id']}",
-    )
+def _task_of(state: Workflow, data: Fields) -> Task:
+    """Return the task that an event is about; a blank one if there is none."""
+    blank: Task = {"id": data["task"], "description": "", "status": "pending"}
+    return find_task(state, data["task"]) or blank
 
 
 def _already(state: Workflow, tried: str, task: Task) -> Refusal:
-    return Refusal(
-        "already",
-        f"task {tried}: {task['id']} of {state['id']} is {task['status'].replace('_', ' ')}",
-        f"holdfast show {state['id']}",
-    )
+    why = f"task {tried}: {task['id']} of {state['id']} is {task['status'].replace('_', ' ')}"
+    return Refusal("already", why, f"holdfast show {state['id']}")
 
 
 @decides("add_task")
@@ -61,11 +62,8 @@ def add(state: Workflow, args: Fields) -> Decision:
     if refusal := bad_text("task", args["description"]):
         return refusal
     if len(state["tasks"]) >= MAX_TASKS:
-        return Refusal(
-            "too_many",
-            f"task add: {state['id']} has {MAX_TASKS} tasks already",
-            "holdfast start another workflow for the rest",
-        )
+        why = f"task add: {state['id']} has {MAX_TASKS} tasks already"
+        return Refusal("too_many", why, "holdfast start another workflow for the rest")
     mark = unit_mark(state["recipe"])
     numbers = [str(task["id"]).removeprefix(mark) for task in state["tasks"]]
     following = max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
@@ -77,7 +75,7 @@ def add(state: Workflow, args: Fields) -> Decision:
     if depends:
         unknown = [name for name in depends if find_task(state, name) is None]
         if unknown:
-            return _no_such_task(state, "add", unknown[0])
+            return no_such_entry(state, "task add", unknown[0])
         data["depends"] = depends
     return [{"type": "task_added", "data": data}]
 
@@ -90,20 +88,14 @@ def _added(state: Workflow, data: Fields, _at: str) -> Workflow:
     return {**state, "tasks": [*state["tasks"], task]}
 
 
-@decides("start_task")
-def start(state: Workflow, args: Fields) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_task(state, "start", args["task"])
+@decides("start_task", "task start")
+def start(state: Workflow, task: Task, _args: Fields) -> Decision:
     if task["status"] in ("in_progress", "completed"):
         return _already(state, "start", task)
     waiting = waits_for(state, task)
     if waiting:
-        return Refusal(
-            "wrong_order",
-            f"task start: {task['id']} of {state['id']} waits for {', '.join(waiting)}",
-            f"holdfast task start {shell_word(waiting[0])}",
-        )
+        why = f"task start: {task['id']} of {state['id']} waits for {', '.join(waiting)}"
+        return Refusal("wrong_order", why, f"holdfast task start {shell_word(waiting[0])}")
     return [{"type": "task_started", "data": {"task": task["id"]}}]
 
 
@@ -113,12 +105,9 @@ def _started(state: Workflow, data: Fields, at: str) -> Workflow:
     return {**with_task(state, data["task"], changed), "current_task": data["task"]}
 
 
-@decides("start_task_phase")
-def start_phase(state: Workflow, args: Fields) -> Decision:
+@decides("start_task_phase", "task phase")
+def start_phase(state: Workflow, task: Task, args: Fields) -> Decision:
     """Enter a sub-phase of a task; the earlier ones are completed."""
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_task(state, "phase", args["task"])
     names = state["recipe"].get("task_phases", [])
     if args["phase"] not in names:
         return Refusal(
@@ -137,21 +126,17 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
     names = state["recipe"].get("task_phases", [])
     reached = names.index(data["phase"])
     statuses = ["completed"] * reached + ["in_progress"] + ["pending"] * (len(names) - reached - 1)
-    task = find_task(state, data["task"])
     changed = {
         "status": "in_progress",
-        "started_at": task.get("started_at", at) if task is not None else at,
+        "started_at": _task_of(state, data).get("started_at", at),
         "reason": None,
         "phases": dict(zip(names, statuses, strict=True)),
     }
     return {**with_task(state, data["task"], changed), "current_task": data["task"]}
 
 
-@decides("complete_task")
-def complete(state: Workflow, args: Fields) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_task(state, "done", args["task"])
+@decides("complete_task", "task done")
+def complete(state: Workflow, task: Task, args: Fields) -> Decision:
     if task["status"] == "completed":
         return _already(state, "done", task)
     if state["recipe"]["format"] == "loop":
@@ -162,11 +147,8 @@ def complete(state: Workflow, args: Fields) -> Decision:
             "holdfast loop next",
         )
     if task["status"] == "blocked":
-        return Refusal(
-            "blocked",
-            f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})",
-            f"holdfast task start {shell_word(task['id'])}",
-        )
+        why = f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})"
+        return Refusal("blocked", why, f"holdfast task start {shell_word(task['id'])}")
     data: Fields = {"task": task["id"]}
     commit = args.get("commit")
     if commit is not None:
@@ -187,11 +169,8 @@ def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
     return with_task(state, data["task"], fields)
 
 
-@decides("block_task")
-def block(state: Workflow, args: Fields) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_task(state, "block", args["task"])
+@decides("block_task", "task block")
+def block(state: Workflow, task: Task, args: Fields) -> Decision:
     if task["status"] == "completed":
         return _already(state, "block", task)
     if refusal := bad_text("reason", args["reason"]):
@@ -258,15 +237,6 @@ def _move_phase_with(state: Workflow, task: Task, status: str, used: int) -> lis
     return move_phase(state, phase_of(after["tasks"]))
 
 
-def _no_such_unit(state: Workflow, tried: str, name: object) -> Refusal:
-    known = ", ".join(str(task["id"]) for task in state["tasks"][:20]) or "none"
-    return Refusal(
-        "not_found",
-        f"loop {tried}: {state['subject']} has no unit {str(name)[:40]!r}; it has {known}",
-        "holdfast loop status",
-    )
-
-
 def _wrong(state: Workflow, tried: str, task: Task, why: str, hint: str) -> Refusal:
     message = f"loop {tried}: {task['id']} of {state['subject']}: {why}"
     return Refusal("wrong_order", message, f"holdfast {hint}")
@@ -315,17 +285,12 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
     depends = [str(name) for name in args.get("depends") or []]
     for name in depends:
         if name != str(args["task"]) and find_task(state, name) is None:
-            return Refusal(
-                "not_found",
-                f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned",
-                f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: title'",
-            )
+            why = f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned"
+            hint = f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: title'"
+            return Refusal("not_found", why, hint)
     if is_circular(state, str(args["task"]), depends):
-        return Refusal(
-            "invalid",
-            f"loop plan: {args['task']} would wait for itself, through {', '.join(depends)}",
-            "leave out one of the dependencies",
-        )
+        why = f"loop plan: {args['task']} would wait for itself, through {', '.join(depends)}"
+        return Refusal("invalid", why, "leave out one of the dependencies")
     return None
 
 
@@ -352,29 +317,22 @@ def _planned(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 def _goes_on(state: Workflow, data: Fields) -> Fields:
     """Return the status of a timed-out unit that is allowed more iterations."""
-    task = find_task(state, data["task"])
-    if task is None or task["status"] != "timeout":
-        return {}
+    task = _task_of(state, data)
     has_room = data.get("max_iterations", 0) > task.get("iterations_used", 0)
-    return {"status": "in_progress"} if has_room else {}
+    return {"status": "in_progress"} if task["status"] == "timeout" and has_room else {}
 
 
-@decides("record_iteration")
-def iterate(state: Workflow, args: Fields) -> Decision:
+@decides("record_iteration", "loop iterate")
+def iterate(state: Workflow, task: Task, args: Fields) -> Decision:
     """Record an iteration; one beyond the limit times the unit out."""
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_unit(state, "iterate", args["task"])
     report = {key: args[key] for key in _REPORT if args.get(key) is not None}
     if refusal := _bad_report(report, args.get("blocked")) or _cannot_iterate(state, task):
         return refusal
     signal, expected = args.get("signal"), signal_of(task)
     if signal is not None and signal != expected:
-        return Refusal(
-            "invalid",
-            f"loop iterate: {signal[:60]!r} is not the signal of {task['id']}; that is {expected}",
-            f"holdfast loop iterate {shell_word(task['id'])} --did TEXT --signal {expected}",
-        )
+        why = f"loop iterate: {signal[:60]!r} is not the signal of {task['id']}; that is {expected}"
+        hint = f"holdfast loop iterate {shell_word(task['id'])} --did TEXT --signal {expected}"
+        return Refusal("invalid", why, hint)
     number = task.get("iterations_used", 0) + 1
     has_room = number <= limit_of(task)
     data = {"task": task["id"], "iteration": number, **report}
@@ -391,15 +349,11 @@ def iterate(state: Workflow, args: Fields) -> Decision:
 
 def _bad_report(report: Fields, blocked: str | None) -> Refusal | None:
     if not report.get("did"):
-        return Refusal(
-            "invalid", "loop iterate: what was done is missing", "loop iterate --did TEXT"
-        )
+        why = "loop iterate: what was done is missing"
+        return Refusal("invalid", why, "loop iterate --did TEXT")
     if not report.get("remaining") and not report.get("signal"):
-        return Refusal(
-            "invalid",
-            "loop iterate: say what remains, or give the unit's signal when nothing does",
-            "loop iterate --did TEXT --remaining TEXT",
-        )
+        why = "loop iterate: say what remains, or give the unit's signal when nothing does"
+        return Refusal("invalid", why, "loop iterate --did TEXT --remaining TEXT")
     return first_bad_text(**report, **({} if blocked is None else {"reason": blocked}))
 
 
@@ -424,10 +378,9 @@ def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
 
 @evolves("iteration_recorded")
 def _iterated(state: Workflow, data: Fields, at: str) -> Workflow:
-    task = find_task(state, data["task"])
     changed = {
         "status": "in_progress" if data.get("signal") is None else "confirming",
-        "started_at": task.get("started_at", at) if task is not None else at,
+        "started_at": _task_of(state, data).get("started_at", at),
         "iterations_used": data["iteration"],
         "remaining": data.get("remaining"),
         "blockers": data.get("blockers"),
@@ -450,33 +403,29 @@ def _timed_out(state: Workflow, data: Fields, _at: str) -> Workflow:
 def _with_commit(state: Workflow, data: Fields) -> Workflow:
     if "commit" not in data:
         return state
-    task = find_task(state, data["task"])
-    about = task["description"] if task is not None else ""
-    lines = data["did"].strip().splitlines() or [about]
+    lines = data["did"].strip().splitlines() or [_task_of(state, data)["description"]]
     line = f"{data['commit']}: {lines[0][:80]}"
     return {**state, "commits": [*state["commits"], line]}
 
 
-@decides("confirm_unit")
-def confirm(state: Workflow, args: Fields) -> Decision:
+@decides("confirm_unit", "loop confirm")
+def confirm(state: Workflow, task: Task, args: Fields) -> Decision:
     """Record one more pass over work that was declared done: clean, or with what it found."""
-    return _judged(state, args, "confirm", "confirming", "verifying", "confirmation_recorded")
+    return _judged(state, task, args, "confirming", "verifying", "confirmation_recorded")
 
 
-@decides("verify_unit")
-def verify(state: Workflow, args: Fields) -> Decision:
+@decides("verify_unit", "loop verify")
+def verify(state: Workflow, task: Task, args: Fields) -> Decision:
     """Record the verification of a unit; only a unit that passes is done."""
-    return _judged(state, args, "verify", "verifying", "completed", "verification_recorded")
+    return _judged(state, task, args, "verifying", "completed", "verification_recorded")
 
 
 def _judged(
-    state: Workflow, args: Fields, tried: str, expected: str, following: str, event_type: str
+    state: Workflow, task: Task, args: Fields, expected: str, following: str, event_type: str
 ) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_unit(state, tried, args["task"])
     if task["status"] != expected:
         why = f"it is {task['status'].replace('_', ' ')}, not {expected}"
+        tried = "confirm" if expected == "confirming" else "verify"
         return _wrong(state, tried, task, why, "loop next")
     issues = args.get("found")
     if issues is not None and (refusal := bad_text("what was found", issues)):
@@ -490,8 +439,7 @@ def _judged(
 
 @evolves("confirmation_recorded")
 def _confirmed(state: Workflow, data: Fields, _at: str) -> Workflow:
-    task = find_task(state, data["task"])
-    used = task.get("confirmations_used", 0) if task is not None else 0
+    used = _task_of(state, data).get("confirmations_used", 0)
     changed: Fields = {"status": "verifying", "confirmations_used": used + 1}
     if not data["clean"]:
         changed |= {"status": "in_progress", "remaining": data.get("found")}
@@ -508,11 +456,8 @@ def _verified(state: Workflow, data: Fields, at: str) -> Workflow:
     return with_task(state, data["task"], changed)
 
 
-@decides("unblock_unit")
-def unblock(state: Workflow, args: Fields) -> Decision:
-    task = find_task(state, args["task"])
-    if task is None:
-        return _no_such_unit(state, "unblock", args["task"])
+@decides("unblock_unit", "loop unblock")
+def unblock(state: Workflow, task: Task, _args: Fields) -> Decision:
     if task["status"] != "blocked":
         return _wrong(state, "unblock", task, f"it is {task['status']}", "loop next")
     return [{"type": "task_unblocked", "data": {"task": task["id"]}}]
@@ -520,18 +465,15 @@ def unblock(state: Workflow, args: Fields) -> Decision:
 
 @evolves("task_unblocked")
 def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
-    task = find_task(state, data["task"])
-    begun = task is not None and task.get("iterations_used", 0) > 0
+    begun = _task_of(state, data).get("iterations_used", 0) > 0
     changed = {"status": "in_progress" if begun else "pending", "reason": None}
     return with_task(state, data["task"], changed)
 
 
-@decides("extend_unit")
-def extend(state: Workflow, args: Fields) -> Decision:
+@decides("extend_unit", "loop extend")
+def extend(_state: Workflow, task: Task, args: Fields) -> Decision:
     """Allow more iterations; a timed-out unit continues."""
-    task, most = find_task(state, args["task"]), args["max_iterations"]
-    if task is None:
-        return _no_such_unit(state, "extend", args["task"])
+    most = args["max_iterations"]
     if not task.get("iterations_used", 0) < most <= _MAX_LIMIT:
         return Refusal(
             "invalid",

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from holdfast.core import json_text
-from holdfast.core.workflow.state import is_active
+from holdfast.core.workflow import is_active
 from holdfast.formats import is_workflow, stream_of
 from holdfast.formats.schema import index_to_show
 from holdfast.storage.ledger import ACTIVE
