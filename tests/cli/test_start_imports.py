@@ -49,7 +49,7 @@ PACKAGES = {
         *("adopt", "answers", "cli", "core", "errors", "formats", "keeper", "storage", "system"),
         "workspace",
     ),
-    "holdfast.adopt": ("findings", "record"),
+    "holdfast.adopt": ("findings",),
     "holdfast.cli": ("answer", "commands", "main", "parser", "screen"),
     "holdfast.cli.commands": ("progress",),
     "holdfast.core": (
@@ -58,7 +58,7 @@ PACKAGES = {
     ),
     "holdfast.core.workflow": ("evidence", "lifecycle", "tasks"),
     "holdfast.formats": ("schema", "skill"),
-    "holdfast.keeper": ("record_writer", "repeats", "session", "store", "transaction"),
+    "holdfast.keeper": ("record_writer", "session", "store", "transaction"),
     "holdfast.storage": ("database", "ledger", "record_files", "skill_index"),
     "holdfast.system": ("disk", "kernel"),
     "holdfast.workspace": ("location",),

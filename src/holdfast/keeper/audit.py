@@ -25,7 +25,7 @@ from holdfast.formats import (
     stream_of,
 )
 from holdfast.formats.schema import Invalid
-from holdfast.storage import salvage, skill_index
+from holdfast.storage import skill_index
 from holdfast.storage.database import BESIDE, NAME
 from holdfast.storage.ledger import ACTIVE, BadEvent, Ledger, check_event, checked_event
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
+    from holdfast.storage import salvage
 
 OWN_STREAM = "_ledger"
 """The ledger's own stream. The id of a workflow cannot begin with an underscore."""
@@ -339,6 +340,8 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[int, Any]]:
 
     Return the stored states of the damaged database by stream, each after its version.
     """
+    from holdfast.storage import salvage
+
     database = store.ledger.database
     database.acquire_lock()
     try:
@@ -367,6 +370,8 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[int, Any]]:
 
 def _is_damaged(store: Store) -> bool:
     """Return True if the database must be replaced; raise ``Fault`` if it is a newer Holdfast's."""
+    from holdfast.storage import salvage
+
     try:
         chain = read_chain(store, is_careful=True)
         is_sound = store.ledger.identity() and not (chain.bad or chain.loose)

@@ -21,7 +21,6 @@ from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import Screen, count_cells, counted, format_pairs, pad
 from holdfast.core.diff import path_text
 from holdfast.errors import HoldfastError, Refused
-from holdfast.workspace.trust import NOT_COVERED, describe_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,6 +157,8 @@ def _summary(name: str, value: Json) -> Fields:
     "holdfast trust --list --json",
 )
 def trust(keeper: Keeper, args: Arguments) -> Answer:
+    from holdfast.workspace.trust import NOT_COVERED
+
     if args["revoke"]:
         done = f"{counted(keeper.revoke_trust(), 'approvals')} forgotten"
         return Answer({"revoked": done}, lambda _screen: [done])
@@ -190,6 +191,8 @@ def _ask(request: CommandRequest) -> bool:
             f" ({request.source})",
             "run holdfast trust in a terminal; holdfast trust --list shows all of them",
         )
+    from holdfast.workspace.trust import describe_gate
+
     print(f"\n{clean(request.source)} wants {clean(describe_gate(request.gate))} to run:\n")
     print(f"    {clean(request.command)}\n")
     print("Approve exactly this command, for this workspace? [y/N] ", end="", flush=True)
