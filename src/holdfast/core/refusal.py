@@ -5,6 +5,8 @@ Also the checks of text that people and agents hand in, and the quoting of words
 
 from __future__ import annotations
 
+from holdfast.errors import Refused
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields
@@ -23,6 +25,10 @@ class Refusal:
         self.message = message
         self.hint = hint
         self.details = details
+
+    def error(self) -> Refused:
+        """Return the exception that the library raises for it."""
+        return Refused(self.code, self.message, self.hint, **self.details)
 
     def __repr__(self) -> str:
         return f"Refusal({self.code!r}, {self.message!r}, {self.hint!r})"

@@ -319,7 +319,7 @@ def _apply(store: Store, state: Workflow, queued: Fields) -> Workflow:
     command: Command = {"type": queued["do"], "at": now, "args": queued["args"]}
     outcome = core.decide(state, command)
     if isinstance(outcome, Refusal):
-        raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
+        raise outcome.error()
     for draft in outcome:
         event: Any = {**draft, "at": now, "stream": state["id"]}
         state = core.evolve(state, event)

@@ -220,7 +220,7 @@ class Session:
             if isinstance(picked, Refusal) and self.adopt_unknown(tx):
                 picked = self.picked()
             if isinstance(picked, Refusal):
-                raise Refused(picked.code, picked.message, picked.hint, **picked.details)
+                raise picked.error()
             stream = str(picked["id"])
             if tx.load(stream)["status"] not in ("completed", "abandoned"):
                 break
@@ -236,7 +236,7 @@ class Session:
         """Return the state of the workflow that is meant; raise ``Refused``. Change nothing."""
         seen = self.peek(workflow)
         if isinstance(seen, Refusal):
-            raise Refused(seen.code, seen.message, seen.hint, **seen.details)
+            raise seen.error()
         return seen
 
     def peek(self, workflow: str | None = None) -> Workflow | Refusal:

@@ -232,7 +232,7 @@ class Transaction:
         command: Any = {"type": kind, "at": self.store.now(), "args": args}
         outcome = aggregate_of(stream).decide(state, command)
         if isinstance(outcome, Refusal):
-            raise Refused(outcome.code, outcome.message, outcome.hint, **outcome.details)
+            raise outcome.error()
         return outcome
 
     def decide_new(self, kind: str, args: Fields) -> list[Draft]:

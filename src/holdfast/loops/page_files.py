@@ -409,7 +409,7 @@ class _EditReader:
         at = self._store.now()
         drafts = workflow.decide(self.state, {"type": kind, "at": at, "args": args})
         if isinstance(drafts, Refusal):
-            raise Refused(drafts.code, drafts.message, drafts.hint, **drafts.details)
+            raise drafts.error()
         for draft in drafts:
             event: Any = {**draft, "at": at, "stream": self.state["id"]}
             self.state = workflow.evolve(self.state, event)

@@ -308,7 +308,8 @@ class Database:
     def _for_writing(self) -> Connection:
         if self._connection is not None and self._is_writable and self._is_current():
             return self._connection
-        self._forget()
+        if self._connection is not None:
+            self._forget()
         if not os.path.exists(self.path):
             self._make()
         self.files = files = self._files_found()

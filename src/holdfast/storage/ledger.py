@@ -354,7 +354,9 @@ class Ledger:
         """Yield events; raise ``Fault`` for one that is damaged, by its hash if ``is_checked``."""
         for row in self.database.rows(f"{_EVENTS} {clause}", values):
             try:
-                event = checked_event(row) if is_checked else read_event(row)
+                if is_checked:
+                    check_event(row)
+                event = read_event(row)
             except BadEvent as bad:
                 why = f"event {row[0]} is not what was written ({bad})"
                 raise damaged_ledger(self.database.path, why) from bad
@@ -578,7 +580,7 @@ class Ledger:
         """Make the transaction durable; the lock stays."""
         self.database.commit(request)
         every = _CHECKPOINT_EVERY_SEQ
-        is_due = self.head_seq // every != self._first_seq // every
+        is_due = self.head()[0] // every != self._first_seq // every
         if is_due or self._unsynced_bytes > _CHECKPOINT_BYTES:
             self._unsynced_bytes = 0
             self.database.checkpoint()

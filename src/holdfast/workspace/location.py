@@ -52,7 +52,7 @@ _IGNORED = (
 _COMMIT_DIGITS = (40, 64)
 _MIN_COMMIT_DIGITS = 4
 """The fewest digits of a commit id that git accepts."""
-_MAX_READ_CHARS = 16 * 1024 * 1024
+_MAX_READ_BYTES = 16 * 1024 * 1024
 _RECORD_PREFIXES = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """The beginnings of all record paths."""
 OWN_PREFIXES = (_IGNORED[0], *_RECORD_PREFIXES)
@@ -474,9 +474,13 @@ def _read(path: str) -> str:
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(fd, encoding="utf-8", errors="surrogateescape") as file:
-            if S_ISREG(os.fstat(fd).st_mode):
-                return file.read(_MAX_READ_CHARS).rstrip("\r\n")
+        try:
+            stat = os.fstat(fd)
+            if S_ISREG(stat.st_mode):
+                raw = os.read(fd, min(stat.st_size, _MAX_READ_BYTES)).replace(b"\r\n", b"\n")
+                return raw.decode(errors="surrogateescape").rstrip("\r\n")
+        finally:
+            os.close(fd)
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
