@@ -58,7 +58,7 @@ PACKAGES = {
     ),
     "holdfast.core.workflow": ("evidence", "lifecycle", "tasks"),
     "holdfast.formats": ("schema", "skill"),
-    "holdfast.keeper": ("record_writer", "session", "store", "transaction"),
+    "holdfast.keeper": ("record_writer", "requests", "session", "store", "transaction"),
     "holdfast.storage": ("database", "ledger", "record_files", "skill_index"),
     "holdfast.system": ("disk", "kernel"),
     "holdfast.workspace": ("location",),

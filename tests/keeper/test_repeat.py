@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import Refused
+from holdfast import Initiatives, Loops, Refused
 from support.workshop import Workshop
 
 
@@ -63,3 +63,45 @@ def test_two_learnings_cannot_share_an_id(keeper):
     with pytest.raises(Refused):
         keeper.remember("two", id="same")
     assert [entry["text"] for entry in keeper.learnings()] == ["one"]
+
+
+@pytest.fixture
+def loops(tmp_path):
+    keeper = Workshop(tmp_path / "loops").keeper()
+    loops = Loops(keeper)
+    loops.new("auth")
+    for unit in ("T1: one", "T2: two"):
+        loops.plan("auth", unit)
+    return loops
+
+
+LOOP_REQUESTS = {
+    "plan": lambda loops: loops.plan("auth", "T3: three", id="same"),
+    "plan another": lambda loops: loops.plan("auth", "T4: four", id="same"),
+    "block": lambda loops: loops.block("T1", "why", id="same"),
+    "block another": lambda loops: loops.block("T2", "why", id="same"),
+    "iterate": lambda loops: loops.iterate("T1", did="a", remaining="b", id="same"),
+    "iterate otherwise": lambda loops: loops.iterate("T1", did="c", remaining="b", id="same"),
+    "a lesson": lambda loops: loops.guardrail(when="a", problem="b", solution="c", id="same"),
+    "another lesson": lambda loops: loops.guardrail(when="x", problem="b", solution="c", id="same"),
+    "archive": lambda loops: loops.archive("auth", id="same"),
+    "begin": lambda loops: loops.new("next", id="same"),
+}
+
+
+@pytest.mark.parametrize("name", LOOP_REQUESTS)
+def test_the_same_request_of_a_loop_is_applied_once_and_another_is_refused(loops, name):
+    first = LOOP_REQUESTS[name](loops)
+    assert LOOP_REQUESTS[name](loops).seqs == first.seqs
+    for other, request in LOOP_REQUESTS.items():
+        if other != name:
+            with pytest.raises(Refused) as caught:
+                request(loops)
+            assert "is that of another command" in caught.value.message, other
+
+
+def test_a_sync_of_an_initiative_does_not_pass_for_another_request(tmp_path):
+    initiatives = Initiatives(Workshop(tmp_path).keeper())
+    initiatives.create("Ship it", milestones=["M1: first"], id="same")
+    with pytest.raises(Refused):
+        initiatives.sync(id="same")

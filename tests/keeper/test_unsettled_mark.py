@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import inspect
 import json
 import os
 import shutil
@@ -234,3 +235,37 @@ def test_a_second_kill_does_not_make_the_rest_of_the_files_forgotten(tmp_path):
         for stream in left_behind:
             assert b"of both" in shop.read(f".claude/workflow-state/active/{stream}.json")
     assert point > len(left_behind)
+
+
+class SavingDisk(Disk):
+    """An editor saves the record each time just before it is replaced."""
+
+    def __init__(self, shop, record, saves):
+        self.shop, self.record, self.saves = shop, record, saves
+        self.depths = []
+
+    def exchange(self, one, other):
+        if self.saves and other == self.shop.path(self.record):
+            self.saves -= 1
+            self.depths.append(sum(call.function == "commit" for call in inspect.stack(0)))
+            document = self.shop.document(self.record)
+            document["context"][f"save {self.saves}"] = True
+            self.shop.write(self.record, json.dumps(document).encode())
+        super().exchange(one, other)
+
+
+def test_an_editor_that_saves_again_and_again_does_not_hold_a_change(tmp_path):
+    shop = Workshop(tmp_path)
+    state = shop.keeper().start("dev", "a.md").state
+    saved = {f"save {number}" for number in range(12)}
+    disk = SavingDisk(shop, state["record"], saves=len(saved))
+    keeper = shop.keeper(disk=disk)
+    keeper.remind("one")
+    assert disk.saves
+    for number in range(12):
+        keeper.remind(f"number {number}")
+    assert max(disk.depths) <= 2
+    assert not disk.saves
+    state = keeper.show().state
+    assert saved <= set(state["context"])
+    assert len(state["reminders"]) == 13

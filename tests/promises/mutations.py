@@ -235,11 +235,11 @@ MUTATIONS = [
         f"{_WRITERS}test_many_writers_lose_nothing_and_agree_on_one_order[1]",
     ),
     Mutation(
-        7, "no id check", "holdfast.keeper.transaction:find_repeat", answer([]),
+        7, "no id check", "holdfast.keeper.requests:find_repeat", answer([]),
         f"{_RETRY}test_every_command_twice_is_every_command_once[dev]",
     ),
     Mutation(
-        7, "an id of another workflow is answered", "holdfast.keeper.transaction:find_repeat",
+        7, "an id of another workflow is answered", "holdfast.keeper.requests:find_repeat",
         lambda original: lambda store, request, log=None, **_about: original(
             store, request, log=log
         ),
@@ -247,7 +247,7 @@ MUTATIONS = [
     ),
     Mutation(
         7, "an id of another request is answered",
-        "holdfast.keeper.transaction:refuse_other_request",
+        "holdfast.keeper.requests:refuse_other_request",
         answer(),
         "tests/keeper/test_repeat.py::test_another_request_with_the_same_id_is_refused",
     ),

@@ -22,6 +22,7 @@ from holdfast.formats import stream_of
 from holdfast.initiatives import BadFile, pages, sources
 from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, find_conflict
 from holdfast.keeper.logs import LOG, has_initiatives
+from holdfast.keeper.requests import fingerprint
 from holdfast.storage import shared_file
 
 TYPE_CHECKING = False
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 LOCK = "initiatives.lock"
 LOCK_WAIT_S = 5.0
 _STREAM = stream_of(LOG)
+_CORRECT = "correct_initiative"
 _MAX_ROUNDS = 4
 
 
@@ -87,7 +89,7 @@ class Sync:
         if id is None or not has_initiatives(self._session):
             return None
         with self._session.transaction() as tx:
-            events = tx.repeat(id, log=_STREAM)
+            events = tx.repeat(id, log=_STREAM, asked=fingerprint(_CORRECT, {}))
             if not events:
                 return None
             seqs = [event["seq"] for event in events]
@@ -193,7 +195,7 @@ class Sync:
             "said": summary,
             "seen": files.initiative["updated_at"],
         }
-        receipt = self._session.do_log(LOG, "correct_initiative", {**correction, **args}, id=id)
+        receipt = self._session.do_log(LOG, _CORRECT, {**correction, **args}, id=id)
         for note in [*receipt.notes, *([summary] if receipt.seqs else [])]:
             self._store.note(note)
         return receipt.seqs

@@ -14,9 +14,9 @@ from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import evidence, is_active
 from holdfast.core.workflow.lifecycle import completion_signal, next_feature
 from holdfast.errors import HoldfastError, Refused
+from holdfast.keeper.requests import fingerprint
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
-from holdfast.keeper.transaction import fingerprint
 from holdfast.storage.ledger import ACTIVE
 from holdfast.system.disk import Disk
 from holdfast.workspace import location

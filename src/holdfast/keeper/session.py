@@ -11,12 +11,8 @@ from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_workflow, stream_of
-from holdfast.keeper.transaction import (
-    Transaction,
-    find_repeat,
-    fingerprint,
-    refuse_other_request,
-)
+from holdfast.keeper.requests import find_repeat, fingerprint, refuse_other_request
+from holdfast.keeper.transaction import Transaction
 from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace.location import person_folder
 

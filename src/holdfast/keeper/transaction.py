@@ -12,12 +12,12 @@ import os
 
 from holdfast import formats
 from holdfast.adopt import findings
-from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
+from holdfast.keeper.requests import find_repeat
 from holdfast.storage.ledger import read_event
 
 TYPE_CHECKING = False
@@ -27,20 +27,12 @@ if TYPE_CHECKING:
     from holdfast.adopt.findings import Location, Subject
     from holdfast.core.types import Draft, Event, Fields
     from holdfast.keeper.session import Session
-    from holdfast.keeper.store import Store
     from holdfast.storage.skill_index import Index
 
 _NEW = ""
 """The stream of a workflow that has no id yet; it is never loaded."""
-_MAX_ROUNDS = 4
-"""The number of times that an editor may save a record while its stream is committed."""
-MAX_ID_CHARACTERS = 64
-_FINGERPRINT_DIGITS = 16
-_COMPARED = (
-    "code", "description", "force", "gate", "key", "milestone", "name", "outcome", "path", "phase",
-    "reason", "recipe", "step", "subject", "task", "text", "values", "words", "workflow",
-)  # fmt: skip
-"""Arguments that a caller gives. Others, such as what git reports, may differ in a repetition."""
+_MAX_SAVES = 4
+"""The number of saves that a commit adopts which editors made during it."""
 
 
 class Transaction:
@@ -58,6 +50,10 @@ class Transaction:
         """Worktree, path and stream of files that the next transaction must look at again."""
         self._unlooked: list[tuple[str, str, str]] = []
         """Worktree, path and stream of files of the last transaction, not looked at yet."""
+        self._saved: list[tuple[str, str]] = []
+        """Stream and path of what editors saved during commits, to be adopted one by one."""
+        self._is_adopting = False
+        """True while one of them is adopted, by a commit of its own."""
         self._request = ""
         self._is_ending = False
         """True when everything that was asked for is appended."""
@@ -362,26 +358,35 @@ class Transaction:
         ``is_asked``: this commits the caller's own command. A record that cannot be put in place is
         then a fault. In a commit before that, such as an adoption, it is a note.
         """
-        for _ in range(_MAX_ROUNDS):
+        adopted = 0
+        while True:
             changed = [one for one in self._streams.values() if one.events or one.is_shown]
-            if not (changed or self._is_begun):
+            if changed or self._is_begun:
+                missing_marks, rebuilt = self._writer.missing_formal_marks(self._streams)
+                changed += rebuilt
+                try:
+                    self._saved += self._commit_once(changed, is_asked=is_asked)
+                except Fault as fault:
+                    if fault.code != "unknown_outcome" or is_asked or self._is_ending:
+                        raise
+                    # A retry under the id of an adoption would not carry out what was asked for.
+                    raise _not_carried_out(fault) from fault
+                for mark in missing_marks:
+                    self._writer.make_formal_mark(mark)
+                is_asked = False
+            if not self._saved or self._is_adopting:
                 return
-            missing_marks, rebuilt = self._writer.missing_formal_marks(self._streams)
-            changed += rebuilt
+            if adopted == _MAX_SAVES:
+                # An editor saves again and again. The next transaction looks for the rest.
+                self._saved.clear()
+                self._is_unsettled = True
+                return
+            adopted += 1
+            self._is_adopting = True
             try:
-                saved = self._commit_once(changed, is_asked=is_asked)
-            except Fault as fault:
-                if fault.code != "unknown_outcome" or is_asked or self._is_ending:
-                    raise
-                # A retry under the id of an adoption would not carry out what was asked for.
-                raise _not_carried_out(fault) from fault
-            for mark in missing_marks:
-                self._writer.make_formal_mark(mark)
-            is_asked = False
-            for stream, path in saved:
-                self._settle_saved(stream, path)
-            if not saved:
-                return
+                self._settle_saved(*self._saved.pop(0))
+            finally:
+                self._is_adopting = False
 
     def _settle_saved(self, stream: str, path: str) -> None:
         """Adopt what an editor saved during the commit.
@@ -483,49 +488,6 @@ class Transaction:
                 raise behind from error
             self.store.note(behind.message)
         return saved
-
-
-def fingerprint(kind: str, args: Fields) -> str:
-    """Return a digest of a request, which tells a repetition from a different request."""
-    compared = {name: args[name] for name in _COMPARED if name in args}
-    return json_text.digest(json_text.dumps([kind, compared]).encode(errors="replace"))[
-        :_FINGERPRINT_DIGITS
-    ]
-
-
-def find_repeat(
-    store: Store, id: str, *, log: str | None = None, workflow: str | None = None, asked: str = ""
-) -> list[Event]:
-    """Return the events that an earlier request with this id recorded; an empty list for a new id.
-
-    Raise ``Refused`` if the id is malformed or belongs to a different request. ``log`` is the
-    stream of a log; without it the request is about a workflow, ``workflow`` if that is given.
-    ``asked`` is the request's fingerprint; without it only the stream is compared.
-    """
-    if not id.replace("-", "").isalnum() or not id.isascii() or len(id) > MAX_ID_CHARACTERS:
-        hint = f"use up to {MAX_ID_CHARACTERS} letters, digits and hyphens"
-        raise Refused("invalid", f"{id[:80]!r} is not an id", hint)
-    events = store.ledger.find_request(id)
-    if not events:
-        return []
-    stream = events[0]["stream"]
-    is_same = is_workflow(stream) if log is None else stream == log
-    if not is_same or (workflow is not None and stream != workflow):
-        raise _id_is_taken(id, events[0])
-    refuse_other_request(events[0], id, asked)
-    store.note(f"{id} was recorded before; nothing was recorded again")
-    return events
-
-
-def refuse_other_request(event: Event, id: str, asked: str) -> None:
-    """Raise ``Refused`` if the event's id was given to a request with another fingerprint."""
-    if asked and event["by"].get("asked", asked) != asked:
-        raise _id_is_taken(id, event)
-
-
-def _id_is_taken(id: str, event: Event) -> Refused:
-    message = f"the id {id} is that of another command: {event['type']}"
-    return Refused("invalid", message, "give every command an id of its own")
 
 
 def _is_file(path: str, known: Fields) -> bool:

@@ -21,6 +21,7 @@ from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import aggregate_of
 from holdfast.keeper import overview, plain, start
 from holdfast.keeper.record_folders import HOME, PROGRESS, RECORD
+from holdfast.keeper.requests import fingerprint
 from holdfast.keeper.session import Receipt
 from holdfast.loops import archive, page_files, pages, progress_log
 from holdfast.storage.ledger import ACTIVE
@@ -82,7 +83,8 @@ class Loops:
         receipt: Receipt | None = None
         try:
             with self._session.transaction() as tx:
-                receipt = self._session.repeat(tx, id, slug)
+                asked = fingerprint("start", {"recipe": f"loop-{mode}", "subject": slug})
+                receipt = self._session.repeat(tx, id, slug, asked)
                 if receipt is None:
                     _make_room(tx, slug, mode)
                     receipt = start.carry_out(self._session, tx, plan, replace=False, id=id)
@@ -110,10 +112,16 @@ class Loops:
         id: str | None = None,
     ) -> Receipt:
         """Plan a unit such as ``T1: title``, or change its plan."""
+        name, _, title = (part.strip() for part in unit.partition(":"))
+        args: Fields = {
+            "task": name, "description": title or None, "criteria": criteria,
+            "files": list(files) or None, "max_iterations": max,
+            "depends": None if depends is None else list(depends),
+            "model": model, "output": output, "verify": verify,
+        }  # fmt: skip
 
-        def args(state: Workflow) -> Fields:
+        def check_name(state: Workflow) -> Fields:
             mark = unit_mark(state["recipe"])
-            name, _, title = (part.strip() for part in unit.partition(":"))
             if name[:1] != mark or not pages.is_unit_name(name):
                 raise Refused(
                     "invalid",
@@ -121,14 +129,9 @@ class Loops:
                     f"{mark}9999",
                     f"holdfast loop plan --unit '{mark}1: title'",
                 )
-            return {
-                "task": name, "description": title or None, "criteria": criteria,
-                "files": list(files) or None, "max_iterations": max,
-                "depends": None if depends is None else list(depends),
-                "model": model, "output": output, "verify": verify,
-            }  # fmt: skip
+            return {}
 
-        return self._change(slug, "plan_unit", args, id)
+        return self._change(slug, "plan_unit", args, id, prepare=check_name)
 
     # Units
 
@@ -211,17 +214,15 @@ class Loops:
         learned: str | None = None, slug: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
         """Add a lesson that every later iteration reads."""
-        first = problem.strip().splitlines() or ["lesson"]
+        title = name or (problem.strip().splitlines() or ["lesson"])[0][:60]
+        args = {"name": title, "when": when, "problem": problem, "solution": solution}
 
-        def args(state: Workflow) -> Fields:
+        def source(state: Workflow) -> Fields:
             task = find_task(state, state.get("current_task"))
             now = f"{task['id']} iteration {task.get('iterations_used', 0)}" if task else None
-            return {
-                "name": name or first[0][:60], "when": when, "problem": problem,
-                "solution": solution, "learned": learned or now,
-            }  # fmt: skip
+            return {"learned": learned or now}
 
-        return self._change(slug, "add_guardrail", args, id)
+        return self._change(slug, "add_guardrail", args, id, prepare=source)
 
     def phase(self, name: str, *, slug: str | None = None, id: str | None = None) -> Receipt:
         """Set the phase of the loop by hand."""
@@ -302,7 +303,7 @@ class Loops:
     def archive(self, slug: str | None = None, *, id: str | None = None) -> Receipt:
         """Move the loop's folder into the archive; note the units that are not done."""
         with self._session.transaction() as tx:
-            receipt = self._session.repeat(tx, id, slug)
+            receipt = self._session.repeat(tx, id, slug, fingerprint("archive_loop", {}))
             if receipt is not None:
                 archive.finish_move(tx, receipt.state)
                 return receipt
@@ -335,22 +336,23 @@ class Loops:
     # Changing
 
     def _change(
-        self,
-        slug: str | None,
-        kind: str,
-        args: Fields | Callable[[Workflow], Fields],
-        id: str | None,
-    ) -> Receipt:
-        """Take in the edits of the pages, carry out a command, and patch the pages."""
+        self, slug: str | None, kind: str, args: Fields, id: str | None,
+        *, prepare: Callable[[Workflow], Fields] = lambda _state: {},
+    ) -> Receipt:  # fmt: skip
+        """Take in the edits of the pages, carry out a command, and patch the pages.
+
+        ``prepare`` is called with the state before the command. It returns further arguments, or
+        raises ``Refused``.
+        """
         with self._session.transaction() as tx:
-            receipt = self._session.repeat(tx, id, slug)
+            receipt = self._session.repeat(tx, id, slug, fingerprint(kind, args))
             if receipt is not None:
                 return self._update_pages(tx, receipt)
             stream = self._select(tx, slug)
             folder = page_files.take_in(tx, stream)
             before: Workflow = tx.load(stream)
-            fields = args(before) if callable(args) else args
-            receipt = self._session.committed(tx, stream, tx.do(stream, kind, fields, id))
+            events = tx.do(stream, kind, {**args, **prepare(before)}, id)
+            receipt = self._session.committed(tx, stream, events)
             if folder is not None:
                 folder.write(receipt.state, before)
             return receipt

@@ -1,0 +1,69 @@
+"""Requests that a caller repeats under the same id.
+
+A caller that does not know whether its request was recorded sends it again with the id it used. The
+second request is answered like the first and records nothing. An id that belongs to a different
+request is refused.
+"""
+
+from __future__ import annotations
+
+from holdfast.core import json_text
+from holdfast.errors import Refused
+from holdfast.formats import is_workflow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.types import Event, Fields
+    from holdfast.keeper.store import Store
+
+MAX_ID_CHARACTERS = 64
+_FINGERPRINT_DIGITS = 16
+_COMPARED = (
+    "code", "description", "did", "force", "found", "gate", "key", "max_iterations", "milestone",
+    "name", "outcome", "path", "phase", "problem", "reason", "recipe", "remaining", "solution",
+    "step", "subject", "task", "text", "values", "when", "words", "workflow",
+)  # fmt: skip
+"""Arguments that a caller gives. Others, such as what git reports, may differ in a repetition."""
+
+
+def fingerprint(kind: str, args: Fields) -> str:
+    """Return a digest of a request, which tells a repetition from a different request."""
+    compared = {name: args[name] for name in _COMPARED if name in args}
+    return json_text.digest(json_text.dumps([kind, compared]).encode(errors="replace"))[
+        :_FINGERPRINT_DIGITS
+    ]
+
+
+def find_repeat(
+    store: Store, id: str, *, log: str | None = None, workflow: str | None = None, asked: str = ""
+) -> list[Event]:
+    """Return the events that an earlier request with this id recorded; an empty list for a new id.
+
+    Raise ``Refused`` if the id is malformed or belongs to a different request. ``log`` is the
+    stream of a log; without it the request is about a workflow, ``workflow`` if that is given.
+    ``asked`` is the request's fingerprint; without it only the stream is compared.
+    """
+    if not id.replace("-", "").isalnum() or not id.isascii() or len(id) > MAX_ID_CHARACTERS:
+        hint = f"use up to {MAX_ID_CHARACTERS} letters, digits and hyphens"
+        raise Refused("invalid", f"{id[:80]!r} is not an id", hint)
+    events = store.ledger.find_request(id)
+    if not events:
+        return []
+    stream = events[0]["stream"]
+    is_same = is_workflow(stream) if log is None else stream == log
+    if not is_same or (workflow is not None and stream != workflow):
+        raise _id_is_taken(id, events[0])
+    refuse_other_request(events[0], id, asked)
+    store.note(f"{id} was recorded before; nothing was recorded again")
+    return events
+
+
+def refuse_other_request(event: Event, id: str, asked: str) -> None:
+    """Raise ``Refused`` if the event's id was given to a request with another fingerprint."""
+    if asked and event["by"].get("asked", asked) != asked:
+        raise _id_is_taken(id, event)
+
+
+def _id_is_taken(id: str, event: Event) -> Refused:
+    message = f"the id {id} is that of another command: {event['type']}"
+    return Refused("invalid", message, "give every command an id of its own")
