@@ -147,10 +147,10 @@ def _completed(told, seq):
 def record(name, data):
     """A document is a state or is invalid at a line; its record gives the same state again."""
     data = _with_its_digest(data)
-    sealed = formats.parse_signed(data)
+    signed = formats.parse_signed(data)
     origin = {"at": AT, "path": PLACES[name], "worktree": ".", "recipe": _recipe}
     try:
-        state = formats.parse(name, sealed, None, origin)
+        state = formats.parse(name, signed, None, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
         assert 1 <= core_json.line_of_path(text, invalid.path) <= text.count("\n") + 1
@@ -159,9 +159,9 @@ def record(name, data):
         return
     raw = WORKFLOWS.render(state, "l" * 32, 7, "h" * 32)
     again = formats.parse_signed(raw)
-    assert again.intact
+    assert again.is_intact
     assert formats.parse(name, again, None, origin) == state
-    assert formats.parse_signed(json.dumps(json.loads(raw)).encode()).intact
+    assert formats.parse_signed(json.dumps(json.loads(raw)).encode()).is_intact
 
 
 def _with_its_digest(data):
@@ -180,16 +180,16 @@ def small_record(kind, data):
     """The same for what has one record in a workspace."""
     module = initiatives if kind == "initiatives" else RECORDS[kind]
     data = _with_its_digest(data)
-    sealed = formats.parse_signed(data)
+    signed = formats.parse_signed(data)
     origin = {"at": AT, "path": "", "worktree": ".", "recipe": lambda _: None}
     try:
-        state = module.parse(sealed.document, sealed.rest or {}, origin)
+        state = module.parse(signed.document, signed.rest or {}, origin)
     except Invalid as invalid:
         text = data.decode("utf-8-sig")
         assert 1 <= core_json.line_of_path(text, invalid.path) <= text.count("\n") + 1
         raise
     again = formats.parse_signed(formats.sign(*module.render(state), CLAIMS))
-    assert again.intact
+    assert again.is_intact
     assert module.parse(again.document, again.rest or {}, origin) == state
 
 

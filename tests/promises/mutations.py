@@ -164,13 +164,13 @@ MUTATIONS = [
         whole=True,
     ),
     Mutation(
-        1, "every record counts as put in place", "holdfast.storage.ledger:Ledger.is_settled",
+        1, "every record counts as put in place", "holdfast.storage.ledger:Ledger.is_in_place",
         answer(True),
         "tests/keeper/test_unsettled_mark.py"
         "::test_without_a_valid_mark_the_last_record_is_looked_at[of an earlier event]",
     ),
     Mutation(
-        2, "a mark outlives a power cut", "holdfast.storage.ledger:Ledger._settled_mark",
+        2, "a mark outlives a power cut", "holdfast.storage.ledger:Ledger._mark_of",
         lambda original: lambda self, *file: original(self, *file).replace(self._boot, ""),
         "tests/keeper/test_unsettled_mark.py"
         "::test_without_a_valid_mark_the_last_record_is_looked_at[of another boot]",

@@ -1,7 +1,7 @@
 """Adopt a record file that differs from what Holdfast last wrote there.
 
-``examine`` changes nothing, so a reader can call it, too. ``settle`` acts on the finding under the
-lock. The findings are:
+``examine`` only reads and adds notes, so a look can call it, too. ``settle`` acts on the finding
+under the lock. The findings are:
 
     finding    content of the record file                         what happens
     (None)     the record, perhaps reformatted by another tool    nothing
@@ -189,14 +189,14 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
     return _refused(subject, f"line {bad.line}: {bad.why}")
 
 
-def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | None:
+def _weigh(store: Store, subject: Subject, signed: SignedRecord) -> Finding | None:
     """Classify a JSON object in the record file: current, older, foreign, edited or refused."""
-    if not sealed.document:
+    if not signed.document:
         return _gone(store, subject)
-    event = store.ledger.event_at(sealed.seq, sealed.hash)
+    event = store.ledger.event_at(signed.seq, signed.hash)
     shown = None if event is None else event["stream"]
-    if sealed.intact and shown is not None:
-        if sealed.hash == subject.hash:
+    if signed.is_intact and shown is not None:
+        if signed.hash == subject.hash:
             return _completed_copy(store, subject)
         if not subject.is_workflow:
             # Every worktree has a copy of a log, and a change writes only one of them.
@@ -205,29 +205,29 @@ def _weigh(store: Store, subject: Subject, sealed: SignedRecord) -> Finding | No
         return Finding(STALE, f"{subject.record} was {what} and is brought forward")
     is_known = shown == subject.stream
     base, base_seq = subject.state, subject.seq
-    if is_known and sealed.seq < subject.seq:
-        base, base_seq = store.state_at(subject.stream, sealed.seq), sealed.seq
+    if is_known and signed.seq < subject.seq:
+        base, base_seq = store.state_at(subject.stream, signed.seq), signed.seq
     aggregate = subject.aggregate
-    rest = aggregate.rest(base) if sealed.rest is None and base is not None else sealed.rest
+    rest = aggregate.rest(base) if signed.rest is None and base is not None else signed.rest
     origin = store.origin(subject.record, subject.worktree)
     try:
         json_text.loads(subject.raw or b"", strict=True)
-        parsed = aggregate.parse(sealed, rest, subject.record, origin)
-        if subject.is_workflow and not sealed.intact and subject.seq:
+        parsed = aggregate.parse(signed, rest, subject.record, origin)
+        if subject.is_workflow and not signed.is_intact and subject.seq:
             formats.check_edit(base, parsed)
     except json_text.BadJson as bad:
         return _refused(subject, f"line {bad.line}: {bad.why}")
     except schema.Invalid as invalid:
         return _refused(subject, _where(subject.raw or b"", invalid))
     if not subject.seq:
-        return _foreign(store, subject, sealed, parsed)
+        return _foreign(store, subject, signed, parsed)
     if subject.is_workflow:
-        is_new = sealed.intact and store.ledger.stream(parsed["id"]) is None
+        is_new = signed.is_intact and store.ledger.stream(parsed["id"]) is None
         takes_over = is_new and formats.spec_of(parsed).is_slot
         if parsed["id"] != subject.stream and not is_known and not takes_over:
             return _refused(subject, f"it is a record of {parsed['id']}")
-    if sealed.intact:
-        return _foreign(store, subject, sealed, parsed)
+    if signed.is_intact:
+        return _foreign(store, subject, signed, parsed)
     if subject.is_workflow:
         parsed = schema.next_cycle(base, parsed)
     return _edited(store, subject, parsed, base, base_seq)
@@ -244,11 +244,11 @@ def _refused(subject: Subject, why: str) -> Finding:
     return Finding(REFUSED, f"an edit of {record} was refused ({why})", forecast=forecast)
 
 
-def _foreign(store: Store, subject: Subject, sealed: SignedRecord, parsed: Any) -> Finding:
+def _foreign(store: Store, subject: Subject, signed: SignedRecord, parsed: Any) -> Finding:
     """Return the finding for an intact record of another ledger, or one ahead of this ledger."""
     record = subject.record
-    is_own = sealed.intact and sealed.ledger == store.ledger.identity()
-    is_ahead = is_own and sealed.seq > store.ledger.head_seq
+    is_own = signed.is_intact and signed.ledger == store.ledger.identity()
+    is_ahead = is_own and signed.seq > store.ledger.head_seq
     if is_ahead:
         store.note(f"{record} is ahead: the ledger lost events, or it is of a copy")
     if not subject.is_workflow:
@@ -378,24 +378,24 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = formats.parse_signed(raw)
+        signed = formats.parse_signed(raw)
     except json_text.BadJson:
         return None
-    about = sealed.document.get("workflow")
+    about = signed.document.get("workflow")
     if not isinstance(about, dict) or about.get("id") != subject.state["id"]:
         return None
-    if sealed.intact and sealed.hash != subject.hash:
-        return _old_copy(store, subject, path, sealed)
-    if not _is_of_this_run(store, subject, sealed):
+    if signed.is_intact and signed.hash != subject.hash:
+        return _old_copy(store, subject, path, signed)
+    if not _is_of_this_run(store, subject, signed):
         return None
     commands: list[tuple[str, Fields]] = []
-    if not sealed.intact:
+    if not signed.is_intact:
         moved = Subject(
             subject.aggregate, subject.stream, subject.state, subject.seq, subject.hash,
             Location(subject.location.place, subject.location.root, path),
         )  # fmt: skip
         moved.raw = raw
-        edit = _weigh(store, moved, sealed)
+        edit = _weigh(store, moved, signed)
         if edit is not None and edit.kind == REFUSED:
             store.note(edit.note)
             return None
@@ -416,32 +416,32 @@ def _completed_copy(store: Store, subject: Subject) -> Finding | None:
         return None
     path = _completed_path(store, subject)
     try:
-        sealed = formats.parse_signed(store.files.read(path) or b"")
+        signed = formats.parse_signed(store.files.read(path) or b"")
     except json_text.BadJson:
         return None
-    about = sealed.document.get("workflow")
+    about = signed.document.get("workflow")
     status = about.get("status") if isinstance(about, dict) else None
-    if sealed.intact:
-        return _old_copy(store, subject, path, sealed) if status in ENDED else None
-    if status != "completed" or not _is_of_this_run(store, subject, sealed):
+    if signed.is_intact:
+        return _old_copy(store, subject, path, signed) if status in ENDED else None
+    if status != "completed" or not _is_of_this_run(store, subject, signed):
         return None
     return _moved_to_completed(store, subject)
 
 
-def _old_copy(store: Store, subject: Subject, path: str, sealed: SignedRecord) -> Finding | None:
+def _old_copy(store: Store, subject: Subject, path: str, signed: SignedRecord) -> Finding | None:
     """Return COPY for a copy from before a resume, if the ledger has the event that it shows."""
-    event = store.ledger.event_at(sealed.seq, sealed.hash)
+    event = store.ledger.event_at(signed.seq, signed.hash)
     if event is not None and event["stream"] == subject.stream:
         return Finding(COPY, path=path)
-    store.note(f"a completed {subject.stream} shows event {sealed.seq}: the ledger lost it")
+    store.note(f"a completed {subject.stream} shows event {signed.seq}: the ledger lost it")
     return None
 
 
-def _is_of_this_run(store: Store, subject: Subject, sealed: SignedRecord) -> bool:
+def _is_of_this_run(store: Store, subject: Subject, signed: SignedRecord) -> bool:
     """Return True if a copy shows an event since the workflow was last opened."""
     is_shown = False
     for event in store.ledger.events(subject.stream):
-        is_it = event["seq"] == sealed.seq and event["hash"] == sealed.hash
+        is_it = event["seq"] == signed.seq and event["hash"] == signed.hash
         is_shown = is_it or (is_shown and event["type"] not in workflow.OPENING)
     return is_shown
 
@@ -460,18 +460,18 @@ def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
     if raw is None:
         return None
     try:
-        sealed = formats.parse_signed(raw)
+        signed = formats.parse_signed(raw)
     except json_text.BadJson:
         subject.raw = None
         return None
-    if sealed.intact and sealed.seq == subject.seq:
+    if signed.is_intact and signed.seq == subject.seq:
         return None
-    event = store.ledger.event_at(sealed.seq, sealed.hash)
+    event = store.ledger.event_at(signed.seq, signed.hash)
     if event is None or event["stream"] != subject.stream:
         subject.raw = None
         return None
-    if not sealed.intact:
-        return _weigh(store, subject, sealed)
+    if not signed.is_intact:
+        return _weigh(store, subject, signed)
     if formats.place(subject.state) == subject.record:
         return Finding(STALE, f"{subject.record} was an older copy and is brought forward")
     return Finding(STALE)

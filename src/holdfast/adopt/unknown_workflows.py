@@ -85,7 +85,7 @@ def peek_all(store: Store) -> list[Workflow]:
         except (OSError, Refused):
             continue
         # Only an intact record can replace a known one at a path that workflows share (REPLACED).
-        if read is None or (record in known and not read[2].intact):
+        if read is None or (record in known and not read[2].is_intact):
             continue
         held = store.stream(read[1]["id"])
         if held is None:
@@ -151,11 +151,11 @@ def read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | No
     if raw is None or not raw.strip():
         return None
     json_text.loads(raw, strict=True)
-    sealed = parse_signed(raw)
-    if not sealed.document:
+    signed = parse_signed(raw)
+    if not signed.document:
         return None
     origin = store.origin(record, store.workspace.name)
-    return raw, formats.parse(format_of(record), sealed, None, origin), sealed
+    return raw, formats.parse(format_of(record), signed, None, origin), signed
 
 
 def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
@@ -175,10 +175,10 @@ def adopt_file(tx: Transaction, record: str) -> Workflow | None:
     read = _read(store, record)
     if read is None:
         return None
-    raw, parsed, sealed = read
+    raw, parsed, signed = read
     held = store.stream(parsed["id"])
     if held is not None:
-        if held.row["hash"] != sealed.hash:
+        if held.row["hash"] != signed.hash:
             _note_copy(store, tx.load(parsed["id"]), record)
         return None
     parsed = {**parsed, "record": record, "worktree": store.workspace.name}
@@ -411,8 +411,8 @@ def _adopt(tx: Transaction, stream: str, document: Fields, notes: Fields) -> Non
     now = store.now()
     record = formats.active_path("formal", stream, now)
     origin = store.origin(record, store.workspace.name)
-    sealed = SignedRecord({**document, "created_at": now}, None, intact=False)
-    parsed = formats.parse("formal", sealed, None, origin)
+    signed = SignedRecord({**document, "created_at": now}, None, is_intact=False)
+    parsed = formats.parse("formal", signed, None, origin)
     state = {**parsed, "branch": store.workspace.branch(), "record": record}
     args = {"state": state, "record": record, "notes": notes}
     tx.append(stream, tx.decide_new("adopt_record", args))
@@ -449,8 +449,8 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
         if last is not None or after["current"] >= phase["current"]:
             updates["phase"] = {**after, "total": max(after["total"], after["current"])}
     origin = store.origin(state["record"], state["worktree"])
-    sealed = SignedRecord({**document_now, **updates}, None, intact=False)
-    followed: Any = formats.parse("formal", sealed, rest, origin)
+    signed = SignedRecord({**document_now, **updates}, None, is_intact=False)
+    followed: Any = formats.parse("formal", signed, rest, origin)
     changes = diff.diff(state, followed)  # type: ignore[arg-type]
     changes = [change for change in changes if change[0][0] in _FOLLOWED]
     if not changes:

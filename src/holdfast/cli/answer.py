@@ -185,7 +185,7 @@ class ChangeCommand:
 
 
 class ChangeKind:
-    """What some commands change: how it is opened from a keeper, is named, and is answered about.
+    """A group of commands that change the same kind of thing, such as a workflow or a loop.
 
     Called like ``command``, with a title, parameters and examples, it returns what declares such a
     command: ``on_workflow("step: start a step", …)(Keeper.start_step, "step {name} started")``.

@@ -80,14 +80,14 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 class SignedRecord:
     """A parsed record: its document, and what its signature claims."""
 
-    __slots__ = ("document", "hash", "intact", "ledger", "rest", "seq")
+    __slots__ = ("document", "hash", "is_intact", "ledger", "rest", "seq")
 
-    def __init__(self, document: Fields, signature: object, *, intact: bool) -> None:
+    def __init__(self, document: Fields, signature: object, *, is_intact: bool) -> None:
         claims = signature if isinstance(signature, dict) else {}
         ledger, seq = claims.get("ledger"), claims.get("seq")
         event_hash, rest = claims.get("hash"), claims.get("rest")
         self.document = document
-        self.intact = intact
+        self.is_intact = is_intact
         """The values are those that were signed."""
         self.ledger = ledger if isinstance(ledger, str) else ""
         self.seq = seq if isinstance(seq, int) else 0
@@ -114,12 +114,12 @@ def parse_signed(raw: bytes) -> SignedRecord:
     if b"\\ud" not in raw and b"\\uD" not in raw and is_record(raw, digest_in(raw)):
         document = json_text.loads(raw)
         if isinstance(document, dict) and isinstance(document.get(KEY), dict):
-            return SignedRecord(document, document.pop(KEY), intact=True)
+            return SignedRecord(document, document.pop(KEY), is_intact=True)
     document = json_text.loads(raw, strict=True)
     if not isinstance(document, dict):
         raise json_text.BadJson("it is not an object")
-    intact = _has_same_values(document)
-    return SignedRecord(document, document.pop(KEY, None), intact=intact)
+    is_intact = _has_same_values(document)
+    return SignedRecord(document, document.pop(KEY, None), is_intact=is_intact)
 
 
 def _has_same_values(document: Fields) -> bool:
@@ -155,7 +155,7 @@ def is_own(raw: bytes, ledger: str) -> bool:
         record = parse_signed(raw)
     except json_text.BadJson:
         return False
-    return record.intact and record.ledger == ledger
+    return record.is_intact and record.ledger == ledger
 
 
 # Records of workflows

@@ -129,7 +129,7 @@ def verify(store: Store, *, everything: bool = False) -> Report:
 def read_chain(store: Store, after: int = 0, *, is_careful: bool = False) -> Chain:
     """Read the events after a seq, in order. Raise ``Fault`` if the database cannot be read."""
     chain = Chain(after, store.ledger.hash_at(after), is_careful=is_careful)
-    return chain.read(store.ledger.raw_rows(after))
+    return chain.read(store.ledger.raw_rows_after(after))
 
 
 class Chain:
@@ -493,11 +493,11 @@ def _find_state(store: Store, stream: str, version: int, stored: Any) -> tuple[A
     raw = None if subject is None or subject.path is None else store.files.read(subject.path)
     if subject is not None and raw is not None:
         try:
-            sealed = parse_signed(raw)
-            is_own = sealed.intact and sealed.ledger == store.ledger.identity()
-            if is_own and sealed.seq >= last["seq"]:
+            signed = parse_signed(raw)
+            is_own = signed.is_intact and signed.ledger == store.ledger.identity()
+            if is_own and signed.seq >= last["seq"]:
                 origin = store.origin(subject.record, subject.worktree)
-                parsed = subject.aggregate.parse(sealed, None, subject.record, origin)
+                parsed = subject.aggregate.parse(signed, None, subject.record, origin)
                 return parsed, subject.record
         except (json_text.BadJson, Invalid):
             pass

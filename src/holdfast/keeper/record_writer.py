@@ -167,7 +167,9 @@ class RecordWriter:
                 root = self._store.workspace.root_of(location.place[0])
                 if root is None:
                     break
-                loaded.spare, _ = files.prepare(path, loaded.record, root, is_named=durable)
+                loaded.spare, loaded.stat = files.prepare(
+                    path, loaded.record, root, is_named=durable
+                )
         return files.put(loaded.spare, path, expected, durable=durable)
 
     def leave_old_place(self, loaded: LoadedStream) -> str | None:

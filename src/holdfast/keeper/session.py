@@ -171,7 +171,7 @@ class Session:
             return self.repeat(tx, id)
 
     def spread(self) -> None:
-        """Take news to the layers that nobody waits for with the lock."""
+        """Bring ``MEMORY.md`` up to date after news, when the lock is free again."""
         if self._is_spreading:
             return
         notes, self._notes = self._notes, None
@@ -320,7 +320,10 @@ class Session:
         return live
 
     def binding(self, tx: Transaction, state: Workflow) -> Fields:
-        """Return what binds a workflow to this session; again, when another one was bound since."""
+        """Return the arguments that bind a workflow to this session.
+
+        ``rebind``: it was bound to this one before, but another workflow has been bound since.
+        """
         if not self.id:
             return {}
         asker = self.asker()

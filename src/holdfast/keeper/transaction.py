@@ -46,9 +46,9 @@ class Transaction:
         self._writer = RecordWriter(session.store)
         self._streams: dict[str, LoadedStream] = {}
         self._is_begun = False
-        self._unsettled: list[tuple[str, str, str]] = []
+        self._busy_files: list[tuple[str, str, str]] = []
         """Worktree, path and stream of files that the next transaction must look at again."""
-        self._unlooked: list[tuple[str, str, str]] = []
+        self._unchecked_files: list[tuple[str, str, str]] = []
         """Worktree, path and stream of files of the last transaction, not looked at yet."""
         self._saved: list[tuple[str, str]] = []
         """Stream and path of what editors saved during commits, to be adopted one by one."""
@@ -59,7 +59,7 @@ class Transaction:
         """True when everything that was asked for is appended."""
         self._placed: dict[str, os.stat_result] = {}
         """The files that were put in place, by their paths."""
-        self._is_unsettled = False
+        self._must_look_again = False
         """True if a file must be looked at again, or could not be put in place."""
 
     def __enter__(self) -> Self:
@@ -76,7 +76,7 @@ class Transaction:
                 store.workspace.list_ledger(store.disk)
             if store.workspace.is_unnamed:
                 store.workspace.take_name(store.disk, ledger.has_worktree)
-            if not ledger.is_settled():
+            if not ledger.is_in_place():
                 self._settle_last()
         except BaseException as error:
             self._close()
@@ -91,10 +91,10 @@ class Transaction:
                 self._is_ending = True
                 self.commit()
                 # The mark tells the next transaction that the files are in place.
-                if self._is_unsettled or len(self._placed) > 1:
-                    self.store.ledger.mark_unsettled()
+                if self._must_look_again or len(self._placed) > 1:
+                    self.store.ledger.clear_mark()
                 elif self._placed:
-                    self.store.ledger.mark_settled(*self._placed.popitem())
+                    self.store.ledger.mark_in_place(*self._placed.popitem())
         finally:
             self._close()
         if isinstance(error, OSError):
@@ -151,15 +151,15 @@ class Transaction:
         """Put in place the files of the last transaction, whose writer may have been killed."""
         files = self.store.ledger.unplaced()
         for number, (worktree, path, stream) in enumerate(files, 1):
-            self._unlooked = files[number:]
+            self._unchecked_files = files[number:]
             full = self._path_of(worktree, path, stream)
             if full is None:
                 continue
             known = self.store.ledger.record(worktree, path)
             has_unmerged_save = self.store.files.has_unmerged_save(full)
-            is_settled = not os.path.lexists(full) if known is None else _is_file(full, known)
+            is_in_place = not os.path.lexists(full) if known is None else _is_file(full, known)
             is_elsewhere = not is_workflow(stream) and worktree != self.store.workspace.name
-            if not has_unmerged_save and (is_settled or is_elsewhere):
+            if not has_unmerged_save and (is_in_place or is_elsewhere):
                 self._refresh_index(stream)
                 continue
             try:
@@ -339,10 +339,10 @@ class Transaction:
 
     def keep_looking_for(self, worktree: str, path: str, stream: str) -> None:
         """Let the next transaction look at this file again."""
-        if (worktree, path, stream) not in self._unsettled:
-            self._unsettled.append((worktree, path, stream))
+        if (worktree, path, stream) not in self._busy_files:
+            self._busy_files.append((worktree, path, stream))
             self.begin()
-        self._is_unsettled = True
+        self._must_look_again = True
 
     def begin(self, identity: str = "") -> None:
         """Begin to write, unless that was done. A new ledger gets this identity."""
@@ -379,7 +379,7 @@ class Transaction:
             if adopted == _MAX_SAVES:
                 # An editor saves again and again. The next transaction looks for the rest.
                 self._saved.clear()
-                self._is_unsettled = True
+                self._must_look_again = True
                 return
             adopted += 1
             self._is_adopting = True
@@ -400,14 +400,14 @@ class Transaction:
             for held in filter(None, map(self.store.ledger.stream, names)):
                 name = held.row["stream"]
                 self._streams[name] = LoadedStream(name, held.state, held.row)
-            self._is_unsettled = True
+            self._must_look_again = True
             self.store.note(f"what was saved meanwhile is taken in by the next change ({error})")
 
     def _commit_once(self, changed: list[LoadedStream], *, is_asked: bool) -> list[tuple[str, str]]:
         """Commit, and put the records in place; return what editors saved there meanwhile."""
         store, ledger = self.store, self.store.ledger
         prepared: list[tuple[LoadedStream, Location]] = []
-        unplaced = [*self._unlooked, *self._unsettled]
+        unplaced = [*self._unchecked_files, *self._busy_files]
         dirty: list[tuple[LoadedStream, list[Index]]] = []
         was_unread = False
         self.begin()
@@ -423,7 +423,7 @@ class Transaction:
                         doubted = store.indexes.doubted(loaded.before, loaded.state)
                         dirty.append((loaded, doubted))
                         if doubted:
-                            ledger.mark_unsettled()
+                            ledger.clear_mark()
                 if loaded.is_shown:
                     location = self._writer.prepare(loaded)
                     if location is not None:
@@ -433,7 +433,7 @@ class Transaction:
                         unplaced.append((*loaded.old_place, loaded.stream))
             ledger.put_unplaced(unplaced)
             if not self._request:
-                ledger.mark_unsettled()
+                ledger.clear_mark()
             ledger.commit(self._request or os.urandom(12).hex())
         except BaseException as error:
             # After an unknown outcome the spare file shows that the event, if it is there, is ours.
@@ -451,7 +451,7 @@ class Transaction:
         for loaded, stale in dirty:
             root = loaded.location.root if loaded.location is not None else None
             if not store.indexes.show(loaded.state, stale, root):
-                self._is_unsettled = True
+                self._must_look_again = True
         if was_unread:
             store.unmark_unread()
         for loaded in changed:
@@ -476,13 +476,13 @@ class Transaction:
                     saved.append((loaded.stream, path))
             for loaded in changed:
                 if loaded.old_place is not None:
-                    self._is_unsettled = True
+                    self._must_look_again = True
                     path = self._writer.leave_old_place(loaded)
                     if path is not None:
                         saved.append((loaded.stream, path))
         except (OSError, Fault) as error:
             seqs = [event["seq"] for loaded in changed for event in loaded.events]
-            self._is_unsettled = True
+            self._must_look_again = True
             behind = _record_behind(max(seqs, default=self.store.ledger.head_seq), error)
             if is_asked:
                 raise behind from error

@@ -61,7 +61,7 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
     header = {_HEADER: FORMAT, "version": __version__, "ledger": identity, "workflow": workflow}
     yield json_text.dumps(header)
     events = 0
-    for event in store.ledger.raw_rows(stream=workflow):
+    for event in store.ledger.raw_rows(workflow):
         yield line_of(event)
         events += 1
     where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
@@ -188,7 +188,7 @@ def _news(tx: Transaction, rows: list[Row], name: str) -> list[Row]:
     Raise ``Refused`` (conflict) if the ledger has a different history of the workflow.
     """
     stream = rows[0][_STREAM]
-    known = [row for row in tx.store.ledger.raw_rows(stream=stream) if not _is_of_import(row)]
+    known = [row for row in tx.store.ledger.raw_rows(stream) if not _is_of_import(row)]
     if known:
         rows = [row for row in rows if not _is_of_import(row)]
     ids = [row[_ID] for row in known]

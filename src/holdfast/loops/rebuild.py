@@ -168,7 +168,7 @@ def _read_pages(
     )  # fmt: skip
     origin = store.origin(record, store.workspace.name)
     try:
-        parsed = formats.parse("loop", SignedRecord(document, None, intact=False), None, origin)
+        parsed = formats.parse("loop", SignedRecord(document, None, is_intact=False), None, origin)
     except Invalid as invalid:
         raise Refused(
             "invalid", f"loop rebuild: {slug}: {invalid}", f"look at {HOME}/{slug}/"

@@ -11,7 +11,8 @@ These rules are what makes a committed event safe, and each has a test that fail
   lock, because one that races a writer can lose commits (SQLite 3.7.0 to 3.51.2).
 - A process that ends by ``os._exit`` leaves ``-wal`` and ``-shm`` in place, so that a sandbox
   that cannot write there can still read. Where they are missing, such a reader uses a copy.
-- Readers open the file read-only, take no lock, and never wait for a writer.
+- Readers open the file read-only, take no lock, and never wait for a writer. Only an older schema
+  makes a reader take the lock, once, to bring it up to date.
 - A ``COMMIT`` that fails may have happened: the caller is told that the outcome is unknown.
 - Where memory cannot be shared between processes, SQLite's older journal is used. A network file
   system is refused: its locks cannot be trusted.
@@ -395,7 +396,7 @@ class Database:
             raise self._fault(error) from error
 
     def _put_in_place(self, source: str) -> None:
-        """Give a whole database its name, under which nobody asks again whether it is durable.
+        """Move a complete database to its final name. Whoever finds it there takes it for durable.
 
         A journal whose database is gone is set aside, lest it is played into this one. Then what is
         in the folder, and that the folder is there, is made durable.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 _CHECKPOINT_EVERY_SEQ = 32
-"""A transition writes about seven pages."""
+"""The number of events between two checkpoints. Each writes about seven pages to the journal."""
 _CHECKPOINT_BYTES = 250 * PAGE_BYTES
 EVENT_FORMAT = 1
 EVENT_COLUMNS = "seq, id, at, stream, version, v, type, data, by, part, prev, hash"
@@ -129,9 +129,10 @@ class Ledger:
         self._identity = ""
         self._identified: object = None
         """The files that have this identity; others may have taken their place."""
-        self._unsynced_bytes = 0
-        """What was written since the last checkpoint, about."""
-        self._first_seq = 0
+        self._journal_bytes = 0
+        """About how much the journal has grown since the last checkpoint."""
+        self._seq_before = 0
+        """The last seq before the transaction."""
         self._head: tuple[int, str] | None = None
         """The last event, while the lock is held."""
         self._rows: dict[str, Row] = {}
@@ -157,7 +158,7 @@ class Ledger:
         if row is None:
             return 0, ""
         if not (isinstance(row[0], int) and isinstance(row[1], str)):
-            raise damaged_ledger(self.database.path, "its last event is none")
+            raise damaged_ledger(self.database.path, "its last event has no seq or no hash")
         return row[0], row[1]
 
     @property
@@ -183,7 +184,7 @@ class Ledger:
         return [row[0] for row in self.database.rows(query)]
 
     def stream(self, name: str) -> Stream | None:
-        """Return a stream with its state; a name that is no text is none."""
+        """Return a stream with its state; ``None`` if there is none of this name."""
         if name in self._rows:  # It was read under the lock.
             known = self._known.get(name)
             if known is not None and known[0] is self._rows[name]:
@@ -344,11 +345,14 @@ class Ledger:
         row = self.database.row("SELECT max(version) FROM events WHERE stream = ?", (stream,))
         return row[0] or 0 if row is not None else 0
 
-    def raw_rows(self, after: int = 0, *, stream: str | None = None) -> Iterator[Row]:
+    def raw_rows(self, stream: str | None = None) -> Iterator[Row]:
         """Yield the rows of events, of one stream or of all, as they are stored."""
-        if stream is not None:
-            return self.database.rows(f"{_EVENTS} WHERE stream = ? ORDER BY version", (stream,))
-        return self.database.rows(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (after,))
+        if stream is None:
+            return self.raw_rows_after(0)
+        return self.database.rows(f"{_EVENTS} WHERE stream = ? ORDER BY version", (stream,))
+
+    def raw_rows_after(self, seq: int) -> Iterator[Row]:
+        return self.database.rows(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (seq,))
 
     def _events(self, clause: str, *values: object, is_checked: bool = False) -> Iterator[Event]:
         """Yield events; raise ``Fault`` for one that is damaged, by its hash if ``is_checked``."""
@@ -398,7 +402,7 @@ class Ledger:
             return []
         return [file for file in files if all(isinstance(text, str) for text in file)]
 
-    def is_settled(self) -> bool:
+    def is_in_place(self) -> bool:
         """Return True if the files of the last transaction are in place.
 
         The lock's file says so, in a mark that does not outlive the system: a power cut may keep
@@ -408,20 +412,20 @@ class Ledger:
         file = mark.rpartition("\t")[2]
         path = file[file.find("/") :]
         try:
-            is_same = mark == self._settled_mark(path, os.lstat(path))
+            is_same = mark == self._mark_of(path, os.lstat(path))
         except (OSError, ValueError):
             return False
         return is_same and self._boot != ""
 
-    def mark_settled(self, path: str, stat: os.stat_result) -> None:
+    def mark_in_place(self, path: str, stat: os.stat_result) -> None:
         """Let the next transaction look at nothing but the file at ``path``."""
-        self.database.lock.write_mark(self._settled_mark(path, stat))
+        self.database.lock.write_mark(self._mark_of(path, stat))
 
-    def mark_unsettled(self) -> None:
+    def clear_mark(self) -> None:
         """Let the next transaction look for all files of the last one again."""
         self.database.lock.write_mark("")
 
-    def _settled_mark(self, path: str, stat: os.stat_result) -> str:
+    def _mark_of(self, path: str, stat: os.stat_result) -> str:
         if self._boot is None:
             self._boot = kernel.boot_id()
         file = f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}:{path}"
@@ -452,7 +456,7 @@ class Ledger:
         """Begin to write under the lock. A new ledger gets this identity, or one by chance."""
         self.database.begin()
         self._head = self.head()
-        self._first_seq = self._head[0]
+        self._seq_before = self._head[0]
         if not self.identity():
             self.put_fact("identity", identity or os.urandom(12).hex())
 
@@ -501,7 +505,7 @@ class Ledger:
         """Add an event that has its place and hash already."""
         self.database.execute(_PUT_EVENT, row)
         self._head = (row[0], row[11])
-        self._unsynced_bytes += len(row[7])
+        self._journal_bytes += len(row[7])
 
     def keep_row(self, row: Row) -> None:
         """Add an event that a damaged ledger had; leave out a second one with the same place."""
@@ -528,7 +532,7 @@ class Ledger:
             stored: Row = (name, version, row["hash"], text)
             stored = (*stored, _digest_of(stored))
             self.database.execute(_PUT_STATE, stored)
-            self._unsynced_bytes += len(text)
+            self._journal_bytes += len(text)
         else:
             stored = before[_STATE:]
         whole = self._rows[name] = (*values, *stored)
@@ -580,9 +584,9 @@ class Ledger:
         """Make the transaction durable; the lock stays."""
         self.database.commit(request)
         every = _CHECKPOINT_EVERY_SEQ
-        is_due = self.head()[0] // every != self._first_seq // every
-        if is_due or self._unsynced_bytes > _CHECKPOINT_BYTES:
-            self._unsynced_bytes = 0
+        is_due = self.head()[0] // every != self._seq_before // every
+        if is_due or self._journal_bytes > _CHECKPOINT_BYTES:
+            self._journal_bytes = 0
             self.database.checkpoint()
 
     def roll_back(self) -> None:
@@ -693,7 +697,7 @@ def read_event(row: Row) -> Event:
     if type(event["data"]) is not dict or type(event["by"]) is not dict:
         raise BadEvent(_WRONG_TYPES)
     if seq < 1 or version < 1:
-        raise BadEvent("its place is none")
+        raise BadEvent("its seq or its version is less than 1")
     if v > EVENT_FORMAT:
         raise newer_event(v)
     return event
