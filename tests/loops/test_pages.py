@@ -1,7 +1,7 @@
 """The pages as people see them first, and what reads the same again."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.loops import page_model, pages, progress_log
@@ -258,6 +258,8 @@ def test_any_units_are_read_as_they_were_written(steps, mode):
 @given(
     walks.texts, st.dictionaries(walks.texts, st.none() | walks.texts | st.integers(), max_size=2)
 )
+@example("# :", {})
+@example("1.", {})
 def test_pages_of_a_loop_that_came_from_elsewhere_can_be_made(name, said):
     """Another tool's units may be called anything, and context is everybody's."""
     state = walks.Loop().state

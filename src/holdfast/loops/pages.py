@@ -313,8 +313,18 @@ def _items(fields: Fields, key: str) -> list[str]:
 
 
 def name_of(task: Task) -> str:
-    """Return the encoded id of a unit; one of foreign origin may hold anything."""
-    return encode_line(str(task["id"])).replace("*", "&#42;").replace(":", "&#58;")
+    """Return the encoded id of a unit."""
+    return _encode_name(task["id"])
+
+
+def _encode_name(unit: object) -> str:
+    """Return an id as it may begin a line; one of foreign origin may hold anything."""
+    name = encode_line(str(unit)).replace("*", "&#42;").replace(":", "&#58;")
+    match = _STRUCTURE.match(name)
+    if match is None or match.end() == len(name):
+        return name
+    start, character, rest = name[: match.end()], name[match.end()], name[match.end() + 1 :]
+    return f"{start}&#{ord(character)};{rest}"
 
 
 def render_unit(task: Task) -> list[str]:
@@ -360,7 +370,7 @@ def counts(state: Workflow) -> dict[str, str]:
 def render_dependencies(tasks: list[Task]) -> list[str]:
     """Return the lines of the section on dependencies."""
     return render_arrows(
-        {name_of(task): [encode_line(str(n)) for n in task.get("depends", [])] for task in tasks}
+        {name_of(task): [_encode_name(name) for name in task.get("depends", [])] for task in tasks}
     )
 
 
