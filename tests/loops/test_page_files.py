@@ -1,5 +1,6 @@
 """Loops with their files: what stands where, what people add, and what they change by hand."""
 
+import json
 import os
 import re
 
@@ -8,6 +9,8 @@ import pytest
 from holdfast import Loops, Refused
 from holdfast.loops import pages
 from support.loop_files import HOME, PROGRESS, TASKS, edit, finish, open_loop, units_of
+
+MEMORY = ".git/holdfast/pages/user-auth.json"
 
 
 def test_a_development_loop_has_these_files(shop):
@@ -195,7 +198,7 @@ def test_a_page_that_a_killed_process_left_behind_is_no_edit(shop):
     loops = open_loop(shop, "T1: One")
     page = shop.read(TASKS)
     loops.plan(None, "T1: Another title", criteria="another")
-    memory = ".git/holdfast/pages/user-auth.json"
+    memory = MEMORY
     assert b"Another title" in shop.read(memory)
     # As if the process had died after the commit: page and memory are those from before.
     shop.write(TASKS, page)
@@ -347,3 +350,26 @@ def test_lessons_of_archived_loops_are_offered_and_inherited(shop):
     assert loops.new("import", inherit=True).seqs == []
     other = loops.new("report", domain="feature")
     assert any("local time" in note and "slow" in note for note in other.notes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"log": 5}, {"log": [1, 2]}, {"log": [1, 2, 3, 4, 5]}, {"log": ["9", "", 0, ""]},
+        {"log_seq": "x"}, {"log_seq": 10**30}, {"known": None}, {"known": 5}, {"units": 3},
+    ],
+)  # fmt: skip
+def test_a_damaged_memory_of_the_pages_loses_nothing(shop, changes):
+    loops = open_loop(shop, "T1: One")
+    loops.iterate("T1", did="one", remaining="more")
+    memory = shop.document(MEMORY)
+    if "log_seq" in changes:
+        memory["log"][2] = changes["log_seq"]
+    else:
+        memory |= changes
+    shop.write(MEMORY, json.dumps(memory).encode())
+    state = loops.iterate("T1", did="two", remaining="more")
+    assert units_of(state)["T1"]["iterations_used"] == 2
+    assert shop.read(PROGRESS).count(b"Iteration") == 2
+    assert units_of(loops.rebuild())["T1"]["iterations_used"] == 2
+    assert loops.archive().state["status"] == "abandoned"

@@ -44,6 +44,8 @@ NOT_READABLE = "is no file that can be read (a link is not followed)"
 _MEMORY_FOLDER = "pages"
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
 _MAX_KNOWN_PAGES = 8
+_MAX_NUMBER = 1 << 63
+"""Above every size of a log and every seq."""
 """More than the writers that can be killed in a row before one of them finishes."""
 _UNIT_FIELDS = ("description", *pages.READ_BULLETS)
 _UNIT_DEFAULTS: Fields = {
@@ -160,11 +162,16 @@ class LoopFolder:
         self._disk = store.disk
         self._id = state["id"]
         self._memory_path = os.path.join(store.workspace.home, _MEMORY_FOLDER, f"{self._id}.json")
-        memory = read_json(self._disk.read(self._memory_path))
+        try:
+            memory = read_json(self._disk.read(self._memory_path))
+        except OSError:
+            memory = {}
+        blank: Fields = {"created_at": state["created_at"], "units": "", "known": [], "log": None}
         # An earlier loop of this name may have left the file.
         is_own = memory.get("created_at") == state["created_at"]
-        blank: Fields = {"created_at": state["created_at"], "units": "", "known": []}
         self.memory = {**blank, **memory} if is_own else blank
+        if not _is_memory(self.memory):
+            self.memory = blank
         self.seen: str | None = None
         """The page of units whose edits were taken in."""
 
@@ -311,7 +318,7 @@ class LoopFolder:
 
         Return the part that is known and was not compared, too; ``None`` if all of it was.
         """
-        store, known = self._store, self.memory.get("log")
+        store, known = self._store, self.memory["log"]
         size, mark, after, identity = known or (0, "", 0, "")
         is_same = identity == store.ledger.identity() and 0 < size < len(raw)
         if not is_same or digest(raw[:size]) != mark:
@@ -326,6 +333,17 @@ class LoopFolder:
         for heading in comparison.removed():
             store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
         return comparison, known
+
+
+def _is_memory(memory: Fields) -> bool:
+    """Return True if the memory of a loop has the form in which it is written."""
+    units, known, log = memory["units"], memory["known"], memory["log"]
+    if not isinstance(units, str) or not isinstance(known, list):
+        return False
+    if log is None:
+        return True
+    has_form = isinstance(log, list) and list(map(type, log)) == [int, str, int, str]
+    return has_form and 0 <= log[0] < _MAX_NUMBER and 0 <= log[2] < _MAX_NUMBER
 
 
 # Edits
