@@ -113,14 +113,6 @@ def _alive_without_its_record(original):
     return examine
 
 
-def _forgetting_saves(original):
-    def publish(self, *changed, **options):
-        self._unsettled = []
-        return original(self, *changed, **options)
-
-    return publish
-
-
 def _state_as_stored(_original):
     def state_of(_self, row):
         from holdfast.storage.ledger import stored_state
@@ -166,13 +158,13 @@ MUTATIONS = [
     Mutation(
         1, "every record counts as put in place", "holdfast.storage.ledger:Ledger.is_in_place",
         answer(True),
-        "tests/keeper/test_unsettled_mark.py"
+        "tests/keeper/test_files_in_place.py"
         "::test_without_a_valid_mark_the_last_record_is_looked_at[of an earlier event]",
     ),
     Mutation(
         2, "a mark outlives a power cut", "holdfast.storage.ledger:Ledger._mark_of",
         lambda original: lambda self, *file: original(self, *file).replace(self._boot, ""),
-        "tests/keeper/test_unsettled_mark.py"
+        "tests/keeper/test_files_in_place.py"
         "::test_without_a_valid_mark_the_last_record_is_looked_at[of another boot]",
     ),
     Mutation(
@@ -208,19 +200,19 @@ MUTATIONS = [
     ),
     Mutation(
         4, "no digest of a state", "holdfast.storage.ledger:is_whole", answer(True),
-        "tests/keeper/test_unsettled_mark.py"
+        "tests/keeper/test_files_in_place.py"
         "::test_a_state_that_is_not_what_was_written_is_not_continued",
     ),
     Mutation(
         4, "a state without its last events", "holdfast.storage.ledger:Ledger._state_of",
         _state_as_stored,
-        "tests/keeper/test_unsettled_mark.py"
+        "tests/keeper/test_files_in_place.py"
         "::test_a_stored_state_and_the_events_after_it_are_the_state",
     ),
     Mutation(
-        9, "forget a save that goes on", "holdfast.keeper.transaction:Transaction._publish",
-        _forgetting_saves,
-        "tests/keeper/test_unsettled_mark.py"
+        9, "forget a save that goes on",
+        "holdfast.keeper.transaction:Transaction.keep_looking_for", answer(),
+        "tests/keeper/test_files_in_place.py"
         "::test_a_slow_save_is_adopted_although_another_workflow_changes_twice_meanwhile",
     ),
     Mutation(
