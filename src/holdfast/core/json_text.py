@@ -369,11 +369,16 @@ def _walk(text: str) -> Iterator[tuple[int, str, Path, bool]]:
 HEX_DIGITS = 32
 
 
+_blake2b: Any = None
+
+
 def digest(data: bytes) -> str:
     """Return 32 hexadecimal digits: enough to detect accidents, not forgery."""
-    from _blake2 import blake2b  # most hooks need no digest, and do not load it
-
-    return blake2b(data, digest_size=HEX_DIGITS // 2).hexdigest()
+    global _blake2b  # noqa: PLW0603 - most hooks need no digest, and do not load it
+    if _blake2b is None:
+        from _blake2 import blake2b as _blake2b
+    digits: str = _blake2b(data, digest_size=HEX_DIGITS // 2).hexdigest()
+    return digits
 
 
 def md5_of(text: str) -> str:
