@@ -435,6 +435,6 @@ def aggregate_of(stream: str) -> Aggregate:
     return log_of(stream[len(_MARK) :]) if stream.startswith(_MARK) else _WORKFLOWS
 
 
-def evolve(stream: str, state: State | None, event: Event) -> State:
-    """Return the state of a stream after one more event."""
-    return aggregate_of(stream).evolve(state, event)
+def evolve_of(stream: str) -> Callable[[State | None, Event], State]:
+    """Return what applies an event to the state of a stream."""
+    return aggregate_of(stream).evolve

@@ -18,7 +18,6 @@ from holdfast.errors import Fault, HoldfastError
 from holdfast.formats import (
     LOGS,
     aggregate_of,
-    evolve,
     is_log,
     is_workflow,
     parse_signed,
@@ -504,7 +503,9 @@ def _find_state(store: Store, stream: str, version: int, stored: Any) -> tuple[A
     for event in store.ledger.events(stream):
         if stored is not None and event["version"] > version:
             version += 1
-            stored = evolve(stream, stored, event) if event["version"] == version else None
+            stored = (
+                aggregate_of(stream).evolve(stored, event) if event["version"] == version else None
+            )
     if stored is not None:
         return stored, "its last state"
     return (held.state, "what is left of its history") if held else (None, "")

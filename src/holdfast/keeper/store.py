@@ -68,7 +68,7 @@ class Store:
         self.pause = sleep
         self.wait_s = wait_s
         self.ledger = ledger or Ledger(
-            workspace.home, disk, wait_s, workspace.is_current, formats.evolve
+            workspace.home, disk, wait_s, workspace.is_current, formats.evolve_of
         )
         self.files = RecordFiles(disk, self._is_own, self.note)
         self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)

@@ -117,14 +117,15 @@ class Ledger:
         disk: Disk,
         wait_s: float,
         belongs_here: Callable[[], bool] = lambda: True,
-        evolve: Callable[[str, Any, Event], Any] | None = None,
+        evolve_of: Callable[[str], Callable[[Any, Event], Any]] | None = None,
     ) -> None:
         """Open no file yet. ``belongs_here`` is asked before a database is made.
 
-        ``evolve`` applies an event to the state of its stream. Without it, states cannot be read.
+        ``evolve_of`` returns what applies an event to the state of a stream. Without it, states
+        cannot be read.
         """
         self.folder = folder
-        self._evolve = evolve
+        self._evolve_of = evolve_of
         self.database = Database(folder, disk, wait_s, belongs_here)
         self._identity = ""
         self._identified: object = None
@@ -258,14 +259,15 @@ class Ledger:
         stored, state = stored_state(row)
         if stored == version:
             return state
-        assert self._evolve is not None
+        assert self._evolve_of is not None
+        evolve = self._evolve_of(name)
         clause = "WHERE stream = ? AND version > ? AND version <= ? ORDER BY version"
         last = ""
         try:
             for event in self._events(clause, name, stored, version, is_checked=True):
                 if (event["stream"], event["version"]) != (name, stored + 1):
                     break
-                stored, last, state = stored + 1, event["hash"], self._evolve(name, state, event)
+                stored, last, state = stored + 1, event["hash"], evolve(state, event)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise damaged_ledger(self.database.path, f"the events of {name}: {error}") from error
         if (stored, last) != (version, row[_HASH]):
