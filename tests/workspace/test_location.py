@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from holdfast import Keeper
+from holdfast import Keeper, Refused
 from holdfast.workspace.location import MAIN, find
 from support.git_template import make_repository, run_git
 
@@ -125,3 +125,18 @@ def test_worktree_settings_count_only_where_git_uses_them(origin, tmp_path):
     assert find(origin).common is not None
     run_git(origin, "config", "extensions.worktreeConfig", "true")
     assert find(origin).common is None
+
+
+def test_a_repository_that_is_moved_meanwhile_is_not_called_unfinished(tmp_path, monkeypatch):
+    make_repository(tmp_path / "here")
+    exists = os.path.exists
+
+    def move_and_look(path):
+        if path.endswith("HEAD"):
+            os.rename(tmp_path / "here", tmp_path / "elsewhere")
+        return exists(path)
+
+    monkeypatch.setattr(os.path, "exists", move_and_look)
+    with pytest.raises(Refused) as caught:
+        find(str(tmp_path / "here"))
+    assert caught.value.code == "not_found"

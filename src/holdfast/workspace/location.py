@@ -52,6 +52,7 @@ _IGNORED = (
 _COMMIT_DIGITS = (40, 64)
 _MIN_COMMIT_DIGITS = 4
 """The fewest digits of a commit id that git accepts."""
+_IN_A_PROJECT = "run holdfast in a project's folder"
 _MAX_READ_BYTES = 16 * 1024 * 1024
 _RECORD_PREFIXES = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """The beginnings of all record paths."""
@@ -343,7 +344,7 @@ def find(path: str = ".") -> Workspace:
     """
     start = folder = os.path.abspath(path)
     if not os.path.isdir(start):
-        raise Refused("not_found", f"{path} is not a folder", "run holdfast in a project's folder")
+        raise Refused("not_found", f"{path} is not a folder", _IN_A_PROJECT)
     inner: Workspace | None = None
     while True:
         pointer = os.path.join(folder, ".git")
@@ -369,6 +370,8 @@ def _in_git(root: str) -> Workspace:
     if os.path.isfile(pointer):
         git = _git_folder(pointer)
     elif not os.path.exists(os.path.join(git, "HEAD")):
+        if not os.path.isdir(git):
+            raise Refused("not_found", f"{git} was moved or removed meanwhile", _IN_A_PROJECT)
         # A ledger made in the work tree now would not be the one that git's folder gets later.
         raise Refused(
             "not_ready",
