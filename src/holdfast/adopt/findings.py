@@ -547,9 +547,12 @@ def settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = 
     tx.show(stream)
     if finding.path:
         _drop_moved(tx, finding.path)
+    if saved:
+        # If this process is killed before it removes the file, the next one does.
+        tx.keep_looking_for(subject.worktree, subject.record, stream)
     tx.commit()
     # Do not read the file again: it may contain the next edit by now.
-    subject.raw = tx.settled(stream)
+    subject.raw = tx.settled_bytes(stream)
     if saved:
         store.disk.remove(saved)
 
@@ -579,7 +582,7 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
         tx.expect(subject.stream, None)
     tx.show(subject.stream)
     tx.commit()
-    subject.raw = tx.settled(subject.stream)
+    subject.raw = tx.settled_bytes(subject.stream)
 
 
 def refused_edits(store: Store, stream: str) -> list[str]:

@@ -133,7 +133,7 @@ def encode(value: Json, *, ascii_only: bool) -> str:
     return clean_json(json_text.dumps(value), ascii_only=ascii_only)
 
 
-def make_done_page(done: str, fields: Fields, notes: list[str]) -> Answer:
+def answer_done(done: str, fields: Fields, notes: list[str]) -> Answer:
     """Answer a command that did one thing outside of any workflow; ``done`` says what."""
     return Answer(fields, lambda screen: [screen.row("completed", done)], notes)
 

@@ -521,7 +521,7 @@ def _write_records(tx: Transaction, report: Report) -> None:
         if subject.path is None:
             continue
         # Do not read the file again: it may contain an edit that is not settled yet.
-        raw = tx.settled(stream)
+        raw = tx.settled_bytes(stream)
         identity = store.ledger.identity()
         if raw != subject.aggregate.render(subject.state, identity, subject.seq, subject.hash):
             report.say("repaired", subject.record, "was written anew")

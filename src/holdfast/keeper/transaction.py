@@ -316,7 +316,7 @@ class Transaction:
         """Write the stream's record anew with the next commit."""
         self._streams[stream].is_shown = True
 
-    def settled(self, stream: str) -> bytes | None:
+    def settled_bytes(self, stream: str) -> bytes | None:
         """Return the bytes that were in the record's place when the stream was settled."""
         return self._streams[stream].raw
 

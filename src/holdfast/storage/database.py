@@ -61,13 +61,21 @@ _MAX_COPIED_BYTES = 64 * 1024 * 1024
 _PLAIN = ".claude"
 """The folder above the ledger's folder outside git; it is made with it."""
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.glusterfs")
-_DAMAGED = (1, 11, 19, 26)
-# SQLITE_ERROR (no such column: the schema is damaged), _CORRUPT, _CONSTRAINT (a row is older than
-# its events), _NOTADB
-_BUSY = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
-_READ_ONLY = (3, 8, 14)  # SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN
-_NO_SHARED_MEMORY = (4618, 4874, 5386)  # SQLITE_IOERR_SHMOPEN, _SHMSIZE, _SHMMAP: a full disk
-_FULL = 13  # SQLITE_FULL
+_DAMAGED = (
+    _sqlite3.SQLITE_ERROR,  # No such column: the schema is damaged.
+    _sqlite3.SQLITE_CORRUPT,
+    _sqlite3.SQLITE_CONSTRAINT,  # A row is older than its events.
+    _sqlite3.SQLITE_NOTADB,
+)
+_BUSY = (_sqlite3.SQLITE_BUSY, _sqlite3.SQLITE_LOCKED)
+_READ_ONLY = (_sqlite3.SQLITE_PERM, _sqlite3.SQLITE_READONLY, _sqlite3.SQLITE_CANTOPEN)
+_NO_SHARED_MEMORY = (
+    _sqlite3.SQLITE_IOERR_SHMOPEN,
+    _sqlite3.SQLITE_IOERR_SHMSIZE,
+    _sqlite3.SQLITE_IOERR_SHMMAP,
+)
+"""Extended codes of a reader that finds no room, or no right, for the shared memory."""
+_FULL = _sqlite3.SQLITE_FULL
 
 Error = (_sqlite3.Error, UnicodeDecodeError)
 """The errors of SQLite; the second one if its message quotes damaged text."""

@@ -487,5 +487,9 @@ def _read(path: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
-        raise Fault("unreadable", f"{path} cannot be read ({error.strerror})", "") from error
-    raise Fault("unreadable", f"{path} cannot be read (it is not an ordinary file)", "")
+        message = f"{path} cannot be read ({error.strerror})"
+        raise Fault(
+            "unreadable", message, "make it readable, then run the command again"
+        ) from error
+    message = f"{path} cannot be read (it is not an ordinary file)"
+    raise Fault("unreadable", message, "restore it, then run the command again")

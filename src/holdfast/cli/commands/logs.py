@@ -6,7 +6,7 @@ These are learnings, the forge context, interviews and delegations.
 from __future__ import annotations
 
 from holdfast.answers import clean
-from holdfast.cli.answer import Answer, ChangeKind, make_done_page
+from holdfast.cli.answer import Answer, ChangeKind, answer_done
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, count_cells, counted, draw_bar, pad
 from holdfast.errors import HoldfastError
@@ -35,7 +35,7 @@ def _answer(key: str, entries: str) -> Callable[[Arguments, Receipt, str], Answe
 
     def answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
         newest = receipt.state[entries][-1] if receipt.state[entries] else None
-        return make_done_page(done, {key: newest, "seqs": receipt.seqs}, receipt.notes)
+        return answer_done(done, {key: newest, "seqs": receipt.seqs}, receipt.notes)
 
     return answer
 
@@ -61,7 +61,7 @@ def remember(keeper: Keeper, args: Arguments) -> Answer:
     except HoldfastError:
         path = None  # The settings cannot be read: a note says so, and the learning is kept.
     fields = {"memory": path, "seqs": receipt.seqs}
-    return make_done_page(f"{verb}: {args['text']}", fields, receipt.notes)
+    return answer_done(f"{verb}: {args['text']}", fields, receipt.notes)
 
 
 on_forge(

@@ -9,7 +9,7 @@ import os
 
 from holdfast import answers
 from holdfast.answers import clean
-from holdfast.cli.answer import Answer, Silence, make_done_page
+from holdfast.cli.answer import Answer, Silence, answer_done
 from holdfast.cli.main import open_keeper, wait_s
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.errors import Refused
@@ -256,7 +256,7 @@ def export_memory(args: Arguments) -> Answer:
         notes = graph.notes
     counts = f"{fields['entities']} entities and {fields['relations']} relations"
     kept = f"; what stood there is {fields['kept']}" if fields["kept"] else ""
-    return make_done_page(f"{counts} written to {fields['path']}{kept}", fields, notes)
+    return answer_done(f"{counts} written to {fields['path']}{kept}", fields, notes)
 
 
 def _open_graph(args: Arguments) -> MemoryGraph:

@@ -14,8 +14,8 @@ from holdfast.cli.answer import (
     Answer,
     Silence,
     StreamAnswer,
+    answer_done,
     encode,
-    make_done_page,
 )
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import Screen, count_cells, counted, format_pairs, pad
@@ -328,7 +328,7 @@ def import_file(keeper: Keeper, args: Arguments) -> Answer:
     else:
         done = f"nothing is new in it: all {imported.known} events are here already"
     fields = {"events": imported.events, "known": imported.known, "streams": imported.streams}
-    return make_done_page(done, fields, keeper.drain_notes())
+    return answer_done(done, fields, keeper.drain_notes())
 
 
 @command(

@@ -386,9 +386,13 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
         if not is_active(state) or state["worktree"] != keeper.workspace.name:
             raise
         receipt.notes.append(f"it was read and not taken up: {fault.message}; {fault.hint}")
-    briefing = keeper.briefing(state=receipt.state)
+    try:
+        branch, briefing = keeper.workspace.branch(), keeper.briefing(state=receipt.state)
+    except Fault as fault:
+        # What cannot be read now does not undo that the workflow was resumed.
+        branch, briefing = None, ""
+        receipt.notes.append(f"there is no briefing: {fault.message}; {fault.hint}")
     aimed = args["is_aimed"] or keeper.needs_explicit_id(receipt.state)
-    branch = keeper.workspace.branch()
 
     def lines(screen: Screen) -> Iterator[str]:
         if screen.width is None:
