@@ -407,12 +407,11 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
 
 def _completed_copy(store: Store, subject: Subject) -> Finding | None:
     """Return the finding if a script put a copy into the completed folder and kept the record."""
-    if not subject.is_workflow or subject.path is None or not subject.is_active:
+    root = subject.location.root
+    if not subject.is_workflow or root is None or not subject.is_active:
         return None
     completed = formats.spec_of(subject.state).completed_path(subject.state["id"])
-    if completed is None or not os.path.lexists(
-        os.path.join(subject.location.root or "", completed)
-    ):
+    if completed is None or not os.path.lexists(os.path.join(root, completed)):
         return None
     path = _completed_path(store, subject)
     try:

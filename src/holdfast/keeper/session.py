@@ -104,9 +104,7 @@ class Session:
                 if repeated is not None:
                     return repeated
                 stream = self.select(tx, workflow)
-                events = tx.do(stream, kind, args, id)
-                tx.commit(is_asked=True)
-                return self.answer(tx.load(stream), [event["seq"] for event in events])
+                return self.committed(tx, stream, tx.do(stream, kind, args, id))
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
