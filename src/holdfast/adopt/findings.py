@@ -52,12 +52,13 @@ _MAX_READS = 5
 
 
 class Location:
-    """The place of a record: worktree and path from its root, and both as absolute paths."""
+    """Where a record is: its worktree and its path from the root, and both as absolute paths."""
 
-    __slots__ = ("path", "place", "root")
+    __slots__ = ("address", "path", "root")
 
-    def __init__(self, place: tuple[str, str], root: str | None, path: str | None) -> None:
-        self.place = place
+    def __init__(self, address: tuple[str, str], root: str | None, path: str | None) -> None:
+        self.address = address
+        """The name of the worktree, and the record's path from its root."""
         self.root = root
         self.path = path
         """The record's absolute path; ``None`` when its worktree is gone."""
@@ -81,7 +82,7 @@ class Subject:
         self.seq = seq
         self.hash = hash
         self.location = location
-        self.worktree, self.record = location.place
+        self.worktree, self.record = location.address
         self.path = location.path
         self.is_workflow = aggregate.kind == "workflow"
         self.is_active = not self.is_workflow or is_active(state)
@@ -167,9 +168,9 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
         subject.raw = raw
         if raw is not None and store.files.wrote(path, subject.hash, raw):
             return _completed_copy(store, subject)
-        known = store.ledger.record(subject.worktree, subject.record)
-        is_last = known is not None and known["seq"] == subject.seq
-        if raw is not None and known and is_last and is_record(raw, known["digest"]):
+        row = store.ledger.record(subject.worktree, subject.record)
+        is_last = row is not None and row["seq"] == subject.seq
+        if raw is not None and row and is_last and is_record(raw, row["digest"]):
             return _completed_copy(store, subject)
         if not subject.is_active:
             return _ended(store, subject, raw)
@@ -178,7 +179,7 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
         except json_text.BadJson as error:
             bad = error
         # The absence of a record that was never written is not temporary.
-        if attempt == 0 and (raw is not None or known is not None):
+        if attempt == 0 and (raw is not None or row is not None):
             store.pause(_REREAD_AFTER_S)
     raw = subject.raw
     if store.disk.is_being_written(path):
@@ -194,16 +195,16 @@ def _weigh(store: Store, subject: Subject, signed: SignedRecord) -> Finding | No
     if not signed.document:
         return _gone(store, subject)
     event = store.ledger.event_at(signed.seq, signed.hash)
-    shown = None if event is None else event["stream"]
-    if signed.is_intact and shown is not None:
+    stream = None if event is None else event["stream"]
+    if signed.is_intact and stream is not None:
         if signed.hash == subject.hash:
             return _completed_copy(store, subject)
         if not subject.is_workflow:
             # Every worktree has a copy of a log, and a change writes only one of them.
             return Finding(STALE)
-        what = "an older copy" if shown == subject.stream else f"a copy of {shown}"
+        what = "an older copy" if stream == subject.stream else f"a copy of {stream}"
         return Finding(STALE, f"{subject.record} was {what} and is brought forward")
-    is_known = shown == subject.stream
+    is_known = stream == subject.stream
     base, base_seq = subject.state, subject.seq
     if is_known and signed.seq < subject.seq:
         base, base_seq = store.state_at(subject.stream, signed.seq), signed.seq
@@ -297,7 +298,7 @@ def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: in
         changes = [change for change in changes if change[0][0] not in ("status", "completed_at")]
     if not changes and not is_completed:
         return Finding(STALE)
-    what = f": {_listed(changes)}" if subject.is_workflow else ""
+    what = f": {_name_changes(changes)}" if subject.is_workflow else ""
     return Finding(
         EDITED,
         f"adopted an edit of {record}{what}" if changes else "",
@@ -320,7 +321,7 @@ def _adopted_before(store: Store, subject: Subject, base_seq: int) -> list[Chang
     ]
 
 
-def _listed(changes: list[Change]) -> str:
+def _name_changes(changes: list[Change]) -> str:
     names = [diff.path_text(change[0]) for change in changes]
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return ", ".join(names[:4]) + more
@@ -392,7 +393,7 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
     if not signed.is_intact:
         moved = Subject(
             subject.aggregate, subject.stream, subject.state, subject.seq, subject.hash,
-            Location(subject.location.place, subject.location.root, path),
+            Location(subject.location.address, subject.location.root, path),
         )  # fmt: skip
         moved.raw = raw
         edit = _weigh(store, moved, signed)
@@ -471,7 +472,7 @@ def _ended(store: Store, subject: Subject, raw: bytes | None) -> Finding | None:
         return None
     if not signed.is_intact:
         return _weigh(store, subject, signed)
-    if formats.place(subject.state) == subject.record:
+    if formats.record_path(subject.state) == subject.record:
         return Finding(STALE, f"{subject.record} was an older copy and is brought forward")
     return Finding(STALE)
 
@@ -569,8 +570,8 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
     path = subject.path or ""
     # After a move that was killed, it may be in another folder than the record.
     beside = os.path.join(os.path.dirname(saved or path), os.path.basename(path))
-    kept = store.files.set_aside(saved or path, subject.raw or b"", beside)
-    note = f"{note}; it is kept as {os.path.basename(kept)}, and the last good state stands"
+    target = store.files.set_aside(saved or path, subject.raw or b"", beside)
+    note = f"{note}; it is kept as {os.path.basename(target)}, and the last good state stands"
     store.note(note)
     if subject.is_workflow:
         notes = [*refused_edits(store, subject.stream), note][-_MAX_REFUSED:]

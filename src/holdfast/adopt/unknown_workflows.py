@@ -61,31 +61,31 @@ _FOLLOWED = ("phase", "phases", "required_reading")
 
 def adopt_all(tx: Transaction) -> bool:
     """Adopt every unknown record of this worktree; return True if there was one."""
-    known = tx.store.ledger.active_records(tx.store.workspace.name)
+    active_records = tx.store.ledger.active_records(tx.store.workspace.name)
     adopted = False
     for record in records_here(tx.store.workspace.root):
-        if record not in known:
+        if record not in active_records:
             adopted = adopt_file(tx, record) is not None or adopted
     return adopted
 
 
 def peek_all(store: Store) -> list[Workflow]:
     """Return the states of the records here that the ledger does not know. Change nothing."""
-    known = store.ledger.active_records(store.workspace.name)
+    active_records = store.ledger.active_records(store.workspace.name)
     states: list[Workflow] = []
     try:
         records = records_here(store.workspace.root)
     except Refused:
         return []  # A folder is a link out of the workspace; adopting reports it.
     for record in records:
-        if record in known and record not in _SHARED:
+        if record in active_records and record not in _SHARED:
             continue
         try:
             read = _read(store, record)
         except (OSError, Refused):
             continue
         # Only an intact record can replace a known one at a path that workflows share (REPLACED).
-        if read is None or (record in known and not read[2].is_intact):
+        if read is None or (record in active_records and not read[2].is_intact):
             continue
         held = store.stream(read[1]["id"])
         if held is None:
@@ -94,7 +94,7 @@ def peek_all(store: Store) -> list[Workflow]:
                 store.note(f"{expiry_note(state)} (recorded by the next change)")
                 state = {**state, "status": "expired"}
             states.append(with_claims(None, state))
-        elif record not in known and held.row["hash"] != read[2].hash:
+        elif record not in active_records and held.row["hash"] != read[2].hash:
             _note_copy(store, held.state, record)
     return states
 
@@ -219,8 +219,8 @@ def detect(root: str) -> list[Fields]:
     # Plans are numbered in the order of their creation and never removed: the newest come last.
     paths = [os.path.join(PLANS, name, PLAN) for name in folders[-_MAX_FOLDERS:]]
     plans = [from_plan(read_text(root, path, _MAX_BYTES), path) for path in paths]
-    known = [plan for plan in plans if plan is not None]
-    return [*([] if notes is None else [notes]), *known[-_MAX_PLANS:]]
+    documents = [plan for plan in plans if plan is not None]
+    return [*([] if notes is None else [notes]), *documents[-_MAX_PLANS:]]
 
 
 def from_notes(text: str) -> Fields | None:
@@ -276,9 +276,9 @@ def _values(text: str, keys: tuple[str, ...]) -> dict[str, str]:
     """Return the value of the first ``Key: value`` line of each key. Ignore Markdown around it."""
     values: dict[str, str] = {}
     for line in text.splitlines():
-        key, colon, rest = line.partition(":")
+        key, colon, after_colon = line.partition(":")
         name = key.strip(_KEY_DECORATION).lower()
-        value = rest.strip(_VALUE_DECORATION)
+        value = after_colon.strip(_VALUE_DECORATION)
         if colon and name in keys and value:
             values.setdefault(name, value)
     return values
@@ -291,20 +291,20 @@ def _parse_phase(text: str) -> Fields:
     """
     if text[:5].lower() == "phase":
         text = text[5:].strip() or text
-    current, rest = _number(text)
+    current, tail = _number(text)
     total: int | None = None
     if current is not None:
-        rest = rest.lstrip()
+        tail = tail.lstrip()
         for between in ("/", "of "):
-            if total is None and rest.lower().startswith(between):
-                total, rest = _number(rest[len(between) :].lstrip())
+            if total is None and tail.lower().startswith(between):
+                total, tail = _number(tail[len(between) :].lstrip())
     phase: Fields = {}
     if current is not None:
         phase["current"] = min(max(current, 1), _MAX_PHASES)
     if total is not None:
         phase["total"] = min(max(total, phase["current"]), _MAX_PHASES)
     # The name has no punctuation and no status marks around it.
-    name = rest.lstrip(_BEFORE_NAME + _MARKS)
+    name = tail.lstrip(_BEFORE_NAME + _MARKS)
     for mark in _MARKS:
         name = name.partition(mark)[0]
     name = name.rstrip(f"{_VALUE_DECORATION} -(:[")[:_MAX_NAME]
@@ -314,10 +314,10 @@ def _parse_phase(text: str) -> Fields:
 def _number(text: str) -> tuple[int | None, str]:
     """Return the number at the beginning of the text and the rest; ``None`` if there is none."""
     digits = text[: len(text) - len(text.lstrip("0123456789"))]
-    rest = text[len(digits) :]
-    if not digits or rest[:1].isalpha():
+    tail = text[len(digits) :]
+    if not digits or tail[:1].isalpha():
         return None, text
-    return int(digits[:_MAX_DIGITS]), rest
+    return int(digits[:_MAX_DIGITS]), tail
 
 
 def _phase_from_headings(text: str) -> Fields:
@@ -438,14 +438,14 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
     document_now, rest = formats.module("formal").render(state)
     reading = [*state["required_reading"], *document["required_reading"]]
     updates: Fields = {"required_reading": list(dict.fromkeys(reading))}
-    phase, said = document_now["phase"], notes["said"]
+    phase, stated = document_now["phase"], notes["said"]
     last = _last_followed(store, state["id"], notes["source"])
-    if said and said != last:
+    if stated and stated != last:
         # What the notes do not say about the phase is kept.
-        after = {**phase, "status": "in_progress", **said}
-        names = [known["name"] for known in state["phases"]]
-        if "current" not in said and said["name"] in names:
-            after["current"] = names.index(said["name"]) + 1
+        after = {**phase, "status": "in_progress", **stated}
+        names = [other["name"] for other in state["phases"]]
+        if "current" not in stated and stated["name"] in names:
+            after["current"] = names.index(stated["name"]) + 1
         if last is not None or after["current"] >= phase["current"]:
             updates["phase"] = {**after, "total": max(after["total"], after["current"])}
     origin = store.origin(state["record"], state["worktree"])

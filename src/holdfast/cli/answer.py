@@ -15,7 +15,7 @@ from holdfast.answers import clean, clean_json
 from holdfast.cli.parser import command
 from holdfast.cli.screen import Screen, count_cells, next_lines, shorten, wrap
 from holdfast.core import json_text
-from holdfast.core.selection import MAX_NAMED, listed
+from holdfast.core.selection import MAX_NAMED, join_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _error_lines(screen: Screen, error: Fields) -> Iterator[str]:
         items = [str(item) for item in _leaves(value)]
         most = MAX_NAMED if name == "candidates" else len(items)
         if not all(item in text for item in items[:most]):
-            yield f"  {clean(name)}: {clean(listed(items, most))}"
+            yield f"  {clean(name)}: {clean(join_names(items, most))}"
     if error["hint"]:
         yield f"  next: {clean(error['hint'])}"
 

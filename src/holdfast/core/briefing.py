@@ -55,9 +55,9 @@ def briefing(
         "pending": _pending(state, pushed),
         "failed": _failed(state, now),
         "reading": _reading(state, outside),
-        "guardrails": _listed("GUARDRAILS", lessons(state)),
-        "reminders": _listed("KEY REMINDERS", state["reminders"]),
-        "context": _listed("CONTEXT", _pairs(other_context(state))),
+        "guardrails": _bullets("GUARDRAILS", lessons(state)),
+        "reminders": _bullets("KEY REMINDERS", state["reminders"]),
+        "context": _bullets("CONTEXT", _pairs(other_context(state))),
         "action": _action(state),
     }
     left_out = 0
@@ -140,15 +140,15 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
     resuming = []
     task, tasks = current_task(state), state["tasks"]
     if task is not None:
-        place = f"{tasks.index(task) + 1}/{len(tasks)}"
+        position = f"{tasks.index(task) + 1}/{len(tasks)}"
         inner = inner_phase(task)
         inner = f"{quoted(inner).upper()} phase" if inner else ""
         status = task["status"].replace("_", " ") + (f", {inner}" if inner else "")
         lines.append(
-            f"TASK {place} ({quoted(task['id'])}): {quoted(task['description'])} ({status})"
+            f"TASK {position} ({quoted(task['id'])}): {quoted(task['description'])} ({status})"
         )
         if task["status"] == "in_progress":
-            resuming = [f"Resuming task {place}" + (f", currently in {inner}" if inner else "")]
+            resuming = [f"Resuming task {position}" + (f", currently in {inner}" if inner else "")]
     elif tasks and is_active(state):
         gates = pending(state).get("gates", [])
         is_done = all(other["status"] == "completed" for other in tasks)
@@ -257,7 +257,7 @@ def _reading(state: Workflow, outside: int) -> list[str]:
     return lines
 
 
-def _listed(title: str, items: list[str]) -> list[str]:
+def _bullets(title: str, items: list[str]) -> list[str]:
     return [f"{title}:", *(f"- {quoted(item)}" for item in items)] if items else []
 
 

@@ -87,18 +87,18 @@ def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict 
             others.append(graph)
     if not others:
         return None
-    asked = [first, *others]
-    by_the_graph = [s for s in asked if graph is not None and not s.differs(graph)]
-    right = _newest(asked, now) or next(iter(by_the_graph), first)
+    candidates = [first, *others]
+    by_the_graph = [s for s in candidates if graph is not None and not s.differs(graph)]
+    right = _newest(candidates, now) or next(iter(by_the_graph), first)
     compared = [*sources, *(source for source in others if source is graph)]
     stale = [source for source in compared if source is not right and source.differs(right)]
-    return Verdict(right, stale, _warning(asked, now), compared) if stale else None
+    return Verdict(right, stale, _warning(candidates, now), compared) if stale else None
 
 
-def is_unclear(asked: list[Source], now: str) -> bool:
+def is_unclear(sources: list[Source], now: str) -> bool:
     """Return whether the times of sources that disagree do not show which is right."""
-    others = [source for source in asked[1:] if source.differs(asked[0])]
-    return bool(others) and _newest([asked[0], *others], now) is None
+    others = [source for source in sources[1:] if source.differs(sources[0])]
+    return bool(others) and _newest([sources[0], *others], now) is None
 
 
 def _time_of(source: Source, now: str) -> int | None:
@@ -108,22 +108,24 @@ def _time_of(source: Source, now: str) -> int | None:
     return None if at is None or latest is None or at > latest + APART_MS else at
 
 
-def _newest(asked: list[Source], now: str) -> Source | None:
-    times = [_time_of(source, now) for source in asked]
-    known = [time for time in times if time is not None]
-    if len(known) < len(asked):
+def _newest(sources: list[Source], now: str) -> Source | None:
+    times = [_time_of(source, now) for source in sources]
+    known_times = [time for time in times if time is not None]
+    if len(known_times) < len(sources):
         return None
-    newest = [source for source, time in zip(asked, times, strict=True) if time == max(known)]
+    newest = [
+        source for source, time in zip(sources, times, strict=True) if time == max(known_times)
+    ]
     is_clear = not any(source.differs(newest[0]) for source in newest[1:])
     return newest[0] if is_clear else None
 
 
-def _warning(asked: list[Source], now: str) -> str | None:
-    known = [(time, source) for source in asked if (time := _time_of(source, now)) is not None]
-    times = [time for time, _ in known]
+def _warning(sources: list[Source], now: str) -> str | None:
+    dated = [(time, source) for source in sources if (time := _time_of(source, now)) is not None]
+    times = [time for time, _ in dated]
     if not times or max(times) - min(times) <= APART_MS:
         return None
-    newest = next(source for time, source in known if time == max(times))
+    newest = next(source for time, source in dated if time == max(times))
     ago = age(now, str(newest.at))
     return f"Initiative state may be stale — last updated {ago}"
 
@@ -133,8 +135,8 @@ MAX_LINE_CHARACTERS = 500
 
 def plain(text: str) -> str:
     """Return a text on one line, as pages and records hold it."""
-    kept = "".join([c if c.isprintable() else " " for c in text])
-    return " ".join(kept.strip(" *_`#").split())[:MAX_LINE_CHARACTERS]
+    printable = "".join([c if c.isprintable() else " " for c in text])
+    return " ".join(printable.strip(" *_`#").split())[:MAX_LINE_CHARACTERS]
 
 
 class PageMilestone:
@@ -171,21 +173,21 @@ def initiative_from_pages(name: str, pages: Sequence[PageMilestone], at: str) ->
 def apply_pages(initiative: Initiative, pages: Sequence[PageMilestone]) -> Initiative:
     """Return the initiative with what its pages state; the rest is kept."""
     by_id = {page.id: page for page in pages}
-    known = [milestone["id"] for milestone in initiative["milestones"]]
+    ids = [milestone["id"] for milestone in initiative["milestones"]]
     milestones = [
         _merged(milestone, by_id[milestone["id"]]) if milestone["id"] in by_id else milestone
         for milestone in initiative["milestones"]
     ]
-    milestones += [_fresh(page) for page in pages if page.id not in known]
+    milestones += [_fresh(page) for page in pages if page.id not in ids]
     return _positioned({**initiative, "milestones": milestones})
 
 
 def disagreements(initiative: Initiative, pages: Sequence[PageMilestone]) -> list[str]:
     """Return one sentence for each difference between pages and initiative."""
     sentences = []
-    known = {milestone["id"]: milestone for milestone in initiative["milestones"]}
+    milestones = {milestone["id"]: milestone for milestone in initiative["milestones"]}
     for page in pages:
-        milestone = known.get(page.id)
+        milestone = milestones.get(page.id)
         if milestone is None:
             sentences.append(f"{page.id} stands in the milestone files only")
             continue

@@ -116,8 +116,8 @@ def _open_milestone(state: Initiative, milestone_id: str, verb: str) -> Mileston
     if state["status"] in ("completed", "archived"):
         return _refuse(state, "ended", f"{verb}: {state['name']} is {state['status']} for good")
     if milestone is None:
-        known = ", ".join(milestone["id"] for milestone in state["milestones"]) or "none"
-        why = f"{state['name']} has no milestone {milestone_id!r}; it has {known}"
+        ids = ", ".join(milestone["id"] for milestone in state["milestones"]) or "none"
+        why = f"{state['name']} has no milestone {milestone_id!r}; it has {ids}"
         return _refuse(state, "not_found", f"{verb}: {why}")
     if milestone["status"] == "completed":
         return _refuse(state, "already", f"{verb}: {milestone_id} is completed already")
@@ -214,8 +214,8 @@ def _task_recorded(state: Initiative, data: Fields, _at: str) -> Initiative:
         return state
     recorded: MilestoneTask = {"text": data["text"], "done": data["done"]}
     tasks = list(milestone["tasks"])
-    known = [task["text"] for task in tasks]
-    position = known.index(data["text"]) if data["text"] in known else len(known)
+    texts = [task["text"] for task in tasks]
+    position = texts.index(data["text"]) if data["text"] in texts else len(texts)
     tasks[position : position + 1] = [recorded]
     return _with_milestone(state, data["milestone"], {"tasks": tasks})
 
@@ -302,8 +302,8 @@ def key_of(name: str) -> str:
     is_whole = bool(joined) and all(c.isascii() for c in name if c.isalnum())
     if is_whole and len(joined) <= MAX_KEY_CHARACTERS:
         return joined
-    kept = joined[: MAX_KEY_CHARACTERS - 9].rstrip("-") or "initiative"
-    return f"{kept}-{crc32(name.encode(errors='replace')):08x}"
+    prefix = joined[: MAX_KEY_CHARACTERS - 9].rstrip("-") or "initiative"
+    return f"{prefix}-{crc32(name.encode(errors='replace')):08x}"
 
 
 def current_of(state: InitiativesState) -> Initiative | None:
@@ -353,9 +353,9 @@ def _use(state: InitiativesState, args: Fields) -> Decision:
 
 
 def no_such(state: InitiativesState, tried: str, name: str) -> Refusal:
-    known = ", ".join([shell_word(initiative["name"]) for initiative in state["all"].values()][:10])
-    hint = f"holdfast initiative use {known.partition(', ')[0]}" if known else CREATE
-    why = f"there is no {name[:80]!r}; there is {known or 'none'}"
+    names = ", ".join([shell_word(initiative["name"]) for initiative in state["all"].values()][:10])
+    hint = f"holdfast initiative use {names.partition(', ')[0]}" if names else CREATE
+    why = f"there is no {name[:80]!r}; there is {names or 'none'}"
     return Refusal("not_found", f"initiative {tried}: {why}", hint)
 
 
@@ -378,12 +378,12 @@ def _adopted(state: InitiativesState, event: Event) -> InitiativesState:
 
 def _adopt_edit(state: InitiativesState, args: Fields) -> Decision:
     # A record cannot remove an initiative.
-    kept = [
+    allowed = [
         change
         for change in args["changes"]
         if change[2] != diff.ABSENT or change[0][:1] != ["all"] or len(change[0]) != 2
     ]
-    adopted = _merge_adopted(state, diff.apply(dict(state), kept))  # type: ignore[arg-type]
+    adopted = _merge_adopted(state, diff.apply(dict(state), allowed))  # type: ignore[arg-type]
     if isinstance(adopted, Refusal):
         return adopted
     changes = diff.diff(dict(state), dict(adopted))
@@ -403,8 +403,10 @@ def _merge_adopted(before: InitiativesState, after: InitiativesState) -> Initiat
             return refusal
         if was is not None:
             changed = {milestone["id"]: milestone for milestone in initiative["milestones"]}
-            known = [changed.pop(milestone["id"], milestone) for milestone in was["milestones"]]
-            merged[key] = {**initiative, "milestones": [*known, *changed.values()]}
+            milestones = [
+                changed.pop(milestone["id"], milestone) for milestone in was["milestones"]
+            ]
+            merged[key] = {**initiative, "milestones": [*milestones, *changed.values()]}
     return {**after, "all": merged}
 
 
@@ -433,9 +435,9 @@ def _correct(state: InitiativesState, args: Fields) -> Decision:
 
 
 def _recover(state: InitiativesState, args: Fields) -> Decision:
-    known = state["all"].get(args["initiative"])
-    if known is not None:
-        why = f"{known['name']} is known and needs no recovery"
+    initiative = state["all"].get(args["initiative"])
+    if initiative is not None:
+        why = f"{initiative['name']} is known and needs no recovery"
         hint = "holdfast initiative sync --from files"
         return Refusal("already", f"initiative recover: {why}", hint)
     return [{"type": "initiative_recovered", "data": args}]

@@ -30,11 +30,11 @@ class Log:
 
     def __init__(
         self,
-        kept: dict[str, int],
+        max_entries: dict[str, int],
         appends: dict[str, tuple[str, Fields]],
         commands: dict[str, Decider],
     ) -> None:
-        self.kept = kept
+        self.max_entries = max_entries
         """The lists of the state, and the number of newest entries that each keeps."""
         self.appends = appends
         """Event types: the list that each appends to, and fields that its entries begin with."""
@@ -43,7 +43,7 @@ class Log:
     def blank(self) -> State:
         """Return the state of a log without entries."""
         state: Fields = {}
-        for name in self.kept:
+        for name in self.max_entries:
             state[name], state[f"{name}_earlier"] = [], 0
         return {**state, "extra": {}}
 
@@ -64,8 +64,8 @@ class Log:
             name, fields = self.appends[event["type"]]
             entry = {**fields, **data, "timestamp": event["at"]}
             after = {**state, name: [*state[name], entry]}
-        for name, kept in self.kept.items():
-            overflow = max(0, len(after[name]) - kept)
+        for name, most in self.max_entries.items():
+            overflow = max(0, len(after[name]) - most)
             after[f"{name}_earlier"] = after[f"{name}_earlier"] + overflow
             after[name] = after[name][overflow:]
         return after

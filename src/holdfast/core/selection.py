@@ -92,7 +92,7 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     )
 
 
-def listed(names: list[str], most: int = MAX_NAMED) -> str:
+def join_names(names: list[str], most: int = MAX_NAMED) -> str:
     """Return the first names, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -107,7 +107,7 @@ def _which(rows: list[Fields], what: str, code: str, asker: Asker) -> Refusal:
     every = "; holdfast status lists them all" if len(named) > MAX_NAMED else ""
     return Refusal(
         code,
-        f"{what}: {listed(labels)}",
+        f"{what}: {join_names(labels)}",
         f"name one: -w {named[0]['id']}{take}{every}",
         candidates=[row["id"] for row in named],
     )

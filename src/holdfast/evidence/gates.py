@@ -216,12 +216,12 @@ def touched_files(workspace: Workspace, state: Workflow) -> list[Fields]:
         raise Refused(
             "no_git", "files sync: git does not know this folder", "holdfast files add PATH"
         )
-    known = {file["path"]: file for file in state["files"]}
+    recorded = {file["path"]: file for file in state["files"]}
     files = []
     added = git.lines_added(workspace.root, state.get("base"), state["created_at"])
     for path, lines in sorted(added.items()):
         name = path.encode(errors="replace").decode()
-        before = known.get(name)
+        before = recorded.get(name)
         if path.startswith(OWN_PREFIXES) or (before and before.get("lines_added") == lines):
             continue
         # The phase is the one in which the file was first touched.

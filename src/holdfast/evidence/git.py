@@ -156,13 +156,13 @@ def lines_added(root: str, base: str | None, since: str) -> dict[str, int]:
 
     Count from the commit ``base``; if git does not have it, from the last commit before ``since``.
     """
-    known = base and line(root, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
-    base = known or line(root, "rev-list", "-1", f"--before={since}", "HEAD") or EMPTY_TREE
+    commit = base and line(root, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
+    base = commit or line(root, "rev-list", "-1", f"--before={since}", "HEAD") or EMPTY_TREE
     lines: dict[str, int] = {}
     changes = ask(root, "diff", *_NUMSTAT, base) or b""
     for row in changes.decode(errors="surrogateescape").split("\0"):
-        added, _, rest = row.partition("\t")
-        path = rest.partition("\t")[2]
+        added, _, fields = row.partition("\t")
+        path = fields.partition("\t")[2]
         if path:
             lines[path] = int(added) if added.isdigit() else 0
     untracked = ask(root, "ls-files", "-z", "--others", "--exclude-standard") or b""

@@ -176,11 +176,11 @@ class PytestReader(RunnerReader):
             self._read_progress(line)
 
     def _read_short(self, line: str) -> None:
-        verdict, _, rest = line.partition(" ")
+        verdict, _, test = line.partition(" ")
         if verdict == "PASSED":
-            self.succeed(rest)
+            self.succeed(test)
         elif verdict in ("FAILED", "ERROR"):
-            self._fail_with_reason(rest)
+            self._fail_with_reason(test)
         elif line.startswith("SUBFAILED") and "::" in line:
             # The subtest's description comes first; the test's id is the word with the file in it.
             self._fail_with_reason(line[line.rfind(" ", 0, line.index("::")) + 1 :])

@@ -115,10 +115,10 @@ def _read_index(
     stamp = None if path is None else _stamp(path)
     if stamp is not None and _last_index and _last_index[0][0] == stamp:
         return _last_index[0][1]
-    listed = repository.ask("ls-files", "-s", "-v", "-z")
-    if listed is None:
+    output = repository.ask("ls-files", "-s", "-v", "-z")
+    if output is None:
         return None
-    rows = _split(listed)
+    rows = _split(output)
     # A row has a tag, the mode, the content hash, the stage (one digit), a tab and the path. All
     # but the path are as long in every row.
     tab = rows[0].index("\t") if rows else 0

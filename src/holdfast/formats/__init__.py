@@ -163,18 +163,18 @@ def is_own(raw: bytes, ledger: str) -> bool:
 
 def module(name: str) -> Any:
     """Return the module of a format; only those in use are imported."""
-    found: Any
+    format_module: Any
     if name == "verb":
-        from holdfast.formats import verb as found
+        from holdfast.formats import verb as format_module
     elif name == "formal":
-        from holdfast.formats import formal as found
+        from holdfast.formats import formal as format_module
     elif name == "skill":
-        from holdfast.formats import skill as found
+        from holdfast.formats import skill as format_module
     elif name == "loop":
-        from holdfast.formats import loop as found
+        from holdfast.formats import loop as format_module
     else:
         raise LookupError(f"{name!r} is no format")
-    return found
+    return format_module
 
 
 def parse(name: str, record: SignedRecord, rest: Fields | None, origin: Origin) -> Workflow:
@@ -182,8 +182,8 @@ def parse(name: str, record: SignedRecord, rest: Fields | None, origin: Origin) 
 
     ``rest`` replaces the record's own.
     """
-    kept = record.rest if rest is None else rest
-    parsed: Workflow = module(name).parse(record.document, kept or {}, origin)
+    leftover = record.rest if rest is None else rest
+    parsed: Workflow = module(name).parse(record.document, leftover or {}, origin)
     return parsed
 
 
@@ -202,7 +202,7 @@ def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
     return path
 
 
-def place(state: Workflow) -> str | None:
+def record_path(state: Workflow) -> str | None:
     """Return the path of the record from the worktree's root; ``None`` if there is none."""
     status = state["status"]
     if status in ("in_progress", "blocked"):
@@ -244,7 +244,7 @@ class Aggregate:
         """Return the state of a record; raise ``Invalid`` if a field has no valid value."""
         raise NotImplementedError
 
-    def place(self, state: State, here: str) -> tuple[str, str] | None:
+    def record_address(self, state: State, here: str) -> tuple[str, str] | None:
         """Return worktree and path of the state's record; ``None`` if it has no record."""
         raise NotImplementedError
 
@@ -337,8 +337,8 @@ class WorkflowAggregate(Aggregate):
     def parse(self, record: SignedRecord, rest: Fields | None, path: str, origin: Origin) -> State:
         return parse(format_of(path), record, rest, origin)
 
-    def place(self, state: State, _here: str) -> tuple[str, str] | None:
-        path = place(state)
+    def record_address(self, state: State, _here: str) -> tuple[str, str] | None:
+        path = record_path(state)
         return None if path is None else (state["worktree"], path)
 
     def columns(self, state: State) -> Fields:
@@ -400,10 +400,10 @@ class LogAggregate(Aggregate):
         return self._format
 
     def parse(self, record: SignedRecord, rest: Fields | None, _path: str, origin: Origin) -> State:
-        kept = record.rest if rest is None else rest
-        return self._format.parse(record.document, kept or {}, origin)
+        leftover = record.rest if rest is None else rest
+        return self._format.parse(record.document, leftover or {}, origin)
 
-    def place(self, _state: State, here: str) -> tuple[str, str]:
+    def record_address(self, _state: State, here: str) -> tuple[str, str]:
         return here, self.path
 
 

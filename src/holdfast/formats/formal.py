@@ -44,15 +44,15 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     return document, rest
 
 
-def _shown_phase(current: str | None, listed: list[Phase]) -> Fields:
+def _shown_phase(current: str | None, phases: list[Phase]) -> Fields:
     """Return the one phase that the document names."""
-    if not listed:
+    if not phases:
         return {"current": 0, "total": 0, "name": "", "status": "not_started"}
-    index = schema.index_to_show(current, listed)
-    phase = listed[index]
+    index = schema.index_to_show(current, phases)
+    phase = phases[index]
     return {
         "current": index + 1,
-        "total": len(listed),
+        "total": len(phases),
         "name": phase["name"],
         "status": _SHOWN_STATUS.get(phase["status"], phase["status"]),
     }
@@ -68,15 +68,15 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         recipe = schema.local_recipe(kind, "formal", origin)
     stated = _parse_phase(document)
     if remembered is None:
-        phase, listed = _number_phases(stated)
-        recipe = schema.fit_recipe(recipe, listed)
+        phase, phases = _number_phases(stated)
+        recipe = schema.fit_recipe(recipe, phases)
     else:
         was, before = schema.position_in_rest(rest, remembered)
-        phase, listed = _apply_edit(stated, was, before)
-        names = [(p["name"], q["name"]) for p, q in zip(before, listed, strict=False)]
+        phase, phases = _apply_edit(stated, was, before)
+        names = [(p["name"], q["name"]) for p, q in zip(before, phases, strict=False)]
         recipe = schema.rename_phases(recipe, {old: new for old, new in names if old != new})
-        if remembered is not recipe or len(before) != len(listed):
-            recipe = schema.fit_recipe(recipe, listed)
+        if remembered is not recipe or len(before) != len(phases):
+            recipe = schema.fit_recipe(recipe, phases)
     reading = schema.texts(document, "required_reading", [])
     for number, entry in enumerate(reading):
         if not entry.startswith("@"):
@@ -85,7 +85,7 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         **schema.title_and_subject(title, rest),
         "created_at": schema.when(document, "created_at", [], None) or origin["at"],
         "phase": phase,
-        "phases": listed,
+        "phases": phases,
         "required_reading": reading,
         "context": schema.table(document, "context", []),
         "reminders": schema.texts(document, "key_reminders", []),
@@ -122,9 +122,9 @@ def _number_phases(stated: Fields) -> Position:
     names = [_numbered(number, (own,)) for number in range(1, total + 1)]
     names[index] = own
     pending: list[Phase] = [{"name": name, "status": "pending"} for name in names]
-    listed = schema.complete_until(pending, own)
-    listed[index] = schema.with_status(listed[index], _STATUS[stated["status"]])
-    return _unless_next(own, listed)
+    phases = schema.complete_until(pending, own)
+    phases[index] = schema.with_status(phases[index], _STATUS[stated["status"]])
+    return _unless_next(own, phases)
 
 
 def _numbered(number: int, taken: Collection[str]) -> str:
@@ -134,43 +134,43 @@ def _numbered(number: int, taken: Collection[str]) -> str:
     return name
 
 
-def _unless_next(current: str | None, listed: list[Phase]) -> Position:
+def _unless_next(current: str | None, phases: list[Phase]) -> Position:
     """Return no current phase if it is the next one and not started."""
-    shown = _shown_phase(current, listed)
-    ahead = shown["status"] == "not_started" and shown == _shown_phase(None, listed)
-    return (None if ahead else current), listed
+    shown_phase = _shown_phase(current, phases)
+    ahead = shown_phase["status"] == "not_started" and shown_phase == _shown_phase(None, phases)
+    return (None if ahead else current), phases
 
 
-def _apply_edit(stated: Fields, current: str | None, listed: list[Phase]) -> Position:
+def _apply_edit(stated: Fields, current: str | None, phases: list[Phase]) -> Position:
     """Return the phases after the edit that turned the shown phase into ``stated``."""
-    shown = _shown_phase(current, listed)
-    edited = {key for key in shown if stated[key] != shown[key]}
+    shown_phase = _shown_phase(current, phases)
+    edited = {key for key in shown_phase if stated[key] != shown_phase[key]}
     if not edited:
-        return current, listed
+        return current, phases
     if stated["total"] == 0:
         raise Invalid(["phase", "total"], "must be 1 at least")
-    listed = list(listed)
-    names = [phase["name"] for phase in listed]
-    for number in range(len(listed) + 1, stated["total"] + 1):
+    phases = list(phases)
+    names = [phase["name"] for phase in phases]
+    for number in range(len(phases) + 1, stated["total"] + 1):
         names.append(_numbered(number, names))
-        listed.append({"name": names[-1], "status": "pending"})
+        phases.append({"name": names[-1], "status": "pending"})
     index = stated["current"] - 1
     if "name" in edited and "current" not in edited and stated["name"] in names:
         index = names.index(stated["name"])
-    if index != shown["current"] - 1:
+    if index != shown_phase["current"] - 1:
         current = names[index]
-        listed = schema.move_to(listed, current, names)
+        phases = schema.move_to(phases, current, names)
     if "name" in edited and stated["name"] != names[index]:
         if not stated["name"].strip():
             raise Invalid(["phase", "name"], "must not be empty")
         if stated["name"] in names:
             raise Invalid(["phase", "name"], "is the name of another phase")
-        renamed: Json = {**listed[index], "name": stated["name"]}
-        listed[index] = renamed
+        renamed: Json = {**phases[index], "name": stated["name"]}
+        phases[index] = renamed
         current = stated["name"] if current == names[index] else current
     if "status" in edited:
-        listed[index] = schema.with_status(listed[index], _STATUS[stated["status"]])
-        current, listed = _unless_next(listed[index]["name"], listed)
-    if any(phase["status"] != "pending" for phase in listed[stated["total"] :]):
+        phases[index] = schema.with_status(phases[index], _STATUS[stated["status"]])
+        current, phases = _unless_next(phases[index]["name"], phases)
+    if any(phase["status"] != "pending" for phase in phases[stated["total"] :]):
         raise Invalid(["phase", "total"], "would drop a phase that has begun")
-    return current, listed[: stated["total"]]
+    return current, phases[: stated["total"]]

@@ -140,17 +140,17 @@ def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
     """Return the document's milestones in the order of the rest: tools sort keys of an object."""
     progress = schema.table(document, "progress", [])
     current = schema.text(document, "currentMilestone", [], None)
-    known: dict[str, tuple[Fields, Path]] = {}
+    stored: dict[str, tuple[Fields, Path]] = {}
     for position, entry in enumerate(schema.rows(rest, "milestones", REST_PATH)):
         path = [*REST_PATH, "milestones", position]
-        known[schema.named(entry, "id", path)] = (entry, path)
+        stored[schema.named(entry, "id", path)] = (entry, path)
     if current and current not in progress:
-        if known and current not in known:
+        if stored and current not in stored:
             raise Invalid(["currentMilestone"], "must be one of the milestones in progress")
         begun = document["status"] == "in_progress"
         progress = {**progress, current: "in_progress" if begun else "pending"}
-    ordered = dict.fromkeys([*(name for name in known if name in progress), *progress])
-    return [_milestone(name, progress, *known.get(name, ({}, REST_PATH))) for name in ordered]
+    ordered = dict.fromkeys([*(name for name in stored if name in progress), *progress])
+    return [_milestone(name, progress, *stored.get(name, ({}, REST_PATH))) for name in ordered]
 
 
 def _milestone(milestone_id: str, progress: Fields, entry: Fields, path: Path) -> Milestone:

@@ -71,8 +71,8 @@ def _mode(recipe: Recipe) -> str:
     return "knowledge" if recipe.get("mode") == "knowledge" else "development"
 
 
-def _shown_phase(current: str | None, listed: list[Phase]) -> str | None:
-    return listed[schema.index_to_show(current, listed)]["name"] if listed else None
+def _shown_phase(current: str | None, phases: list[Phase]) -> str | None:
+    return phases[schema.index_to_show(current, phases)]["name"] if phases else None
 
 
 def _units(tasks: list[Task], rest: Fields) -> dict[str, Fields]:
@@ -107,7 +107,7 @@ def _counted(name: str) -> tuple[int, str]:
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
     mode = schema.one_of(document, "mode", [], UNITS)
-    recipe, phase, listed, is_ended = _lifecycle(document, rest, origin, mode)
+    recipe, phase, phases, is_ended = _lifecycle(document, rest, origin, mode)
     slug = schema.text(document, "slug", [], None)
     subject = schema.folder(origin["path"]) if slug is None else slug
     title = schema.text(document, "task", [], None)
@@ -121,7 +121,7 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         "subject": subject,
         "title": subject if title is None else title,
         "phase": phase,
-        "phases": listed,
+        "phases": phases,
         **_tasks(document, rest, mode),
         "context": context if domain is None else {**context, "domain": domain},
         "commits": schema.texts(document, "commits", []),
@@ -175,18 +175,18 @@ def _lifecycle(
     is_ended = stated == LIFECYCLE[-1]
     if remembered is None:
         before = [pending_phase(phase) for phase in recipe["phases"]]
-        phase, listed = stated, schema.complete_until(before, _known_phase(stated, before))
+        phase, phases = stated, schema.complete_until(before, _known_phase(stated, before))
     else:
         was, before = schema.position_in_rest(rest, remembered)
         is_ended = is_ended and _shown_phase(was, before) != LIFECYCLE[-1]
-        phase, listed = _apply_edit(stated, was, before)
-    if recipe is not remembered or len(listed) != len(before):
-        recipe = schema.fit_recipe(recipe, listed)
-    return recipe, phase, listed, is_ended
+        phase, phases = _apply_edit(stated, was, before)
+    if recipe is not remembered or len(phases) != len(before):
+        recipe = schema.fit_recipe(recipe, phases)
+    return recipe, phase, phases, is_ended
 
 
-def _known_phase(stated: str | None, listed: list[Phase]) -> str | None:
-    names = [phase["name"] for phase in listed]
+def _known_phase(stated: str | None, phases: list[Phase]) -> str | None:
+    names = [phase["name"] for phase in phases]
     if stated is not None and stated not in names and stated not in LIFECYCLE:
         raise Invalid(["phase"], f"must be one of {', '.join(names or LIFECYCLE)}")
     return stated

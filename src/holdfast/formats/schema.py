@@ -414,14 +414,14 @@ def folder(path: str) -> str:
 # Leftover state
 
 
-def rest_of(state: Workflow, shown: Collection[str]) -> Fields:
-    """Return the state without the ``shown`` fields and without those of a blank workflow."""
+def rest_of(state: Workflow, shown_fields: Collection[str]) -> Fields:
+    """Return the state without the ``shown_fields`` and without those of a blank workflow."""
     initial: Json = blank(state["id"], state["recipe"], state["created_at"])
     rest: Fields = {"recipe": state["recipe"]}
-    if "id" not in shown:
+    if "id" not in shown_fields:
         rest["id"] = state["id"]
     for key, value in state.items():
-        if key not in shown and (key not in initial or initial[key] != value):
+        if key not in shown_fields and (key not in initial or initial[key] != value):
             rest[key] = value
     return rest
 
@@ -444,8 +444,8 @@ def compose(
 
 def workflow_id_of(rest: Fields, otherwise: str) -> str:
     """Return the id in ``rest``, else the nearest safe name to ``otherwise``."""
-    known: Json = rest.get("id")
-    return str(known) if is_safe(known) else sanitised(otherwise)
+    workflow_id: Json = rest.get("id")
+    return str(workflow_id) if is_safe(workflow_id) else sanitised(otherwise)
 
 
 def times(doc: Fields, created: str, updated: str, path: Path, origin: Origin) -> Fields:
@@ -476,9 +476,9 @@ def merge_extra(document: Fields, rest: Fields, extra: Fields, nested: Collectio
         if key not in document:
             document[key] = value
         elif key in nested and isinstance(value, dict) and value:
-            known = document[key]
-            document[key] = {**known, **{k: v for k, v in value.items() if k not in known}}
-            below = {k: v for k, v in sorted(value.items()) if k in known}
+            fields = document[key]
+            document[key] = {**fields, **{k: v for k, v in value.items() if k not in fields}}
+            below = {k: v for k, v in sorted(value.items()) if k in fields}
             if below:
                 hidden[key] = below
         else:
@@ -488,15 +488,15 @@ def merge_extra(document: Fields, rest: Fields, extra: Fields, nested: Collectio
 
 
 def unknown_fields(
-    document: Fields, rest: Fields, known: Fields, nested: Collection[str]
+    document: Fields, rest: Fields, rendered: Fields, nested: Collection[str]
 ) -> Fields:
     """Return the fields of the document that a rendering of its state does not have."""
     extra: Fields = {}
     for key, value in document.items():
-        if key not in known:
+        if key not in rendered:
             extra[key] = value
         elif key in nested and isinstance(value, dict):
-            below = {k: v for k, v in value.items() if k not in known[key]}
+            below = {k: v for k, v in value.items() if k not in rendered[key]}
             if below:
                 extra[key] = below
     for key, value in table(rest, "extra", REST_PATH).items():
@@ -550,13 +550,13 @@ def rename_phases(recipe: Recipe, names: dict[str, str]) -> Recipe:
     return after  # type: ignore[no-any-return]
 
 
-def fit_recipe(recipe: Recipe, listed: list[Phase]) -> Recipe:
+def fit_recipe(recipe: Recipe, phase_list: list[Phase]) -> Recipe:
     """Return the recipe with exactly these phases."""
     declared = {phase["name"]: phase for phase in recipe["phases"]}
-    names = [phase["name"] for phase in listed]
+    names = [phase["name"] for phase in phase_list]
     if names == list(declared):
         return recipe
-    fitting = [_declaration(declared.get(phase["name"]), phase, names) for phase in listed]
+    fitting = [_declaration(declared.get(phase["name"]), phase, names) for phase in phase_list]
     return {**recipe, "phases": fitting}
 
 
@@ -569,23 +569,23 @@ def _declaration(declared: RecipePhase | None, phase: Phase, names: list[str]) -
     following = [name for name in declared.get("next", ()) if name in names]
     if following == declared.get("next", []):
         return declared
-    kept: Json = {key: value for key, value in declared.items() if key != "next"}
+    fields: Json = {key: value for key, value in declared.items() if key != "next"}
     if following:
-        kept["next"] = following
-    fitting: RecipePhase = kept
+        fields["next"] = following
+    fitting: RecipePhase = fields
     return fitting
 
 
 # Position
 
 
-def index_to_show(current: str | None, listed: list[Phase]) -> int:
+def index_to_show(current: str | None, phase_list: list[Phase]) -> int:
     """Return the index of the phase to show: the current one, else the next, else the last."""
-    following = len(listed) - 1
-    for index in range(len(listed) - 1, -1, -1):
-        if listed[index]["name"] == current:
+    following = len(phase_list) - 1
+    for index in range(len(phase_list) - 1, -1, -1):
+        if phase_list[index]["name"] == current:
             return index
-        if listed[index]["status"] == "pending":
+        if phase_list[index]["status"] == "pending":
             following = index
     return following
 
@@ -593,13 +593,13 @@ def index_to_show(current: str | None, listed: list[Phase]) -> int:
 def position_in_rest(rest: Fields, recipe: Recipe) -> Position:
     """Return the position that was rendered, if ``rest`` has all of it."""
     if "phases" in rest:
-        listed = phases(rest, "phases", REST_PATH)
+        phase_list = phases(rest, "phases", REST_PATH)
     else:
-        listed = [pending_phase(phase) for phase in recipe["phases"]]
+        phase_list = [pending_phase(phase) for phase in recipe["phases"]]
     current = text(rest, "phase", REST_PATH, None)
-    if current is not None and all(phase["name"] != current for phase in listed):
+    if current is not None and all(phase["name"] != current for phase in phase_list):
         raise Invalid([*REST_PATH, "phase"], "is the name of no phase")
-    return current, listed
+    return current, phase_list
 
 
 def rendered_position(state: Workflow) -> Fields:
@@ -621,62 +621,70 @@ def parse_position(
 
     The recipe is returned with the phases of the document.
     """
-    listed = phases(doc, "phases", path, names)
+    phase_list = phases(doc, "phases", path, names)
     current = None if doc.get(key) is None else named(doc, key, path)
     was_path: Path = [*REST_PATH, "was"]
     was = table(rest, "was", REST_PATH) if "was" in rest else None
     before = None if was is None else table(was, "statuses", was_path)
-    if not listed and before is None:
+    if not phase_list and before is None:
         pending = [pending_phase(phase) for phase in recipe["phases"]]
-        listed = complete_until(pending, current)
-    elif current is not None and all(phase["name"] != current for phase in listed):
+        phase_list = complete_until(pending, current)
+    elif current is not None and all(phase["name"] != current for phase in phase_list):
         raise Invalid([*path, key], "is the name of no phase")
     elif key not in doc:
-        begun = (phase["name"] for phase in listed if phase["status"] == "in_progress")
+        begun = (phase["name"] for phase in phase_list if phase["status"] == "in_progress")
         current = next(begun, None)
     elif was is None or before is None:
-        listed = _catch_up(listed, current)
+        phase_list = _catch_up(phase_list, current)
     else:
-        current, listed = _merge_edit(listed, current, text(was, "phase", was_path, None), before)
-    if before is None or before.keys() != {phase["name"] for phase in listed}:
-        recipe = fit_recipe(recipe, listed)
-    return recipe, current, listed
+        current, phase_list = _merge_edit(
+            phase_list, current, text(was, "phase", was_path, None), before
+        )
+    if before is None or before.keys() != {phase["name"] for phase in phase_list}:
+        recipe = fit_recipe(recipe, phase_list)
+    return recipe, current, phase_list
 
 
-def _catch_up(listed: list[Phase], current: str | None) -> list[Phase]:
+def _catch_up(phase_list: list[Phase], current: str | None) -> list[Phase]:
     """Return another tool's phases, whose statuses may lag behind its current phase."""
-    statuses = {phase["name"]: phase["status"] for phase in listed}
+    statuses = {phase["name"]: phase["status"] for phase in phase_list}
     status = statuses.pop(current or "", "in_progress")
     lags = status == "pending" or (status == "completed" and "in_progress" in statuses.values())
-    return move_to(listed, current, statuses.keys() | {current}) if current and lags else listed
+    return (
+        move_to(phase_list, current, statuses.keys() | {current})
+        if current and lags
+        else phase_list
+    )
 
 
 def _merge_edit(
-    listed: list[Phase], current: str | None, was: str | None, before: dict[str, str]
+    phase_list: list[Phase], current: str | None, was: str | None, before: dict[str, str]
 ) -> Position:
     """Return the position of an edited record: edited statuses stay, the others follow the move."""
-    changed = [p["name"] for p in listed if p["status"] != before.get(p["name"], "pending")]
+    changed = [p["name"] for p in phase_list if p["status"] != before.get(p["name"], "pending")]
     if current == was:
         begun = [
             phase["name"]
-            for phase in listed
+            for phase in phase_list
             if phase["status"] == "in_progress" and phase["name"] in changed
             if phase["name"] != current
         ]
         if len(begun) != 1:
-            return current, listed
+            return current, phase_list
         current = begun[0]
     if current is None:
-        return None, listed
-    following = {was, current}.difference(changed) if changed else {p["name"] for p in listed}
-    return current, move_to(listed, current, following)
+        return None, phase_list
+    following = {was, current}.difference(changed) if changed else {p["name"] for p in phase_list}
+    return current, move_to(phase_list, current, following)
 
 
-def move_to(listed: list[Phase], current: str, following: Collection[str | None]) -> list[Phase]:
+def move_to(
+    phase_list: list[Phase], current: str, following: Collection[str | None]
+) -> list[Phase]:
     """Return the phases after a move to ``current``; only those in ``following`` change status."""
-    target = [phase["name"] for phase in listed].index(current)
+    target = [phase["name"] for phase in phase_list].index(current)
     after: list[Phase] = []
-    for position, phase in enumerate(listed):
+    for position, phase in enumerate(phase_list):
         status = phase["status"]
         if phase["name"] not in following:
             after.append(phase)
@@ -711,17 +719,17 @@ def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
     return {**edited, "cycle": edited["cycle"] + (not is_counted), "phases": begun}
 
 
-def complete_until(listed: list[Phase], current: str | None) -> list[Phase]:
+def complete_until(phase_list: list[Phase], current: str | None) -> list[Phase]:
     """Return phases of which only the current one is known: those before it are completed."""
     if current is None:
-        return listed
-    names = [phase["name"] for phase in listed]
+        return phase_list
+    names = [phase["name"] for phase in phase_list]
     if current not in names:
         names.append(current)
-        listed = [*listed, {"name": current, "status": "pending"}]
+        phase_list = [*phase_list, {"name": current, "status": "pending"}]
     index = names.index(current)
-    done = [with_status(phase, "completed") for phase in listed[:index]]
-    return [*done, with_status(listed[index], "in_progress"), *listed[index + 1 :]]
+    done = [with_status(phase, "completed") for phase in phase_list[:index]]
+    return [*done, with_status(phase_list[index], "in_progress"), *phase_list[index + 1 :]]
 
 
 def with_status(phase: Phase, status: str) -> Phase:

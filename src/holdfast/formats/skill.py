@@ -29,7 +29,7 @@ _TASK = {
     "index": "id", "commit_sha": "commit", "tdd_phases": "phases",
 }  # fmt: skip
 """The names of a task's fields, in both directions, so that no key hides another."""
-_shown: dict[int, tuple[Task, Fields]] = {}
+_shown_tasks: dict[int, tuple[Task, Fields]] = {}
 """Tasks as they are shown, by id: the same object again lets its text be reused."""
 _SUBJECT, _TITLE = "feature_file", "feature_title"
 """The keys of subject and title in the context, unless the recipe has another for the subject."""
@@ -79,12 +79,12 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
 
 
 def _shown_task(task: Task) -> Fields:
-    known = _shown.get(id(task))
-    if known is None:
-        if len(_shown) >= MAX_KEPT:
-            _shown.clear()
-        known = _shown[id(task)] = (task, schema.renamed(task, _TASK))
-    return known[1]
+    entry = _shown_tasks.get(id(task))
+    if entry is None:
+        if len(_shown_tasks) >= MAX_KEPT:
+            _shown_tasks.clear()
+        entry = _shown_tasks[id(task)] = (task, schema.renamed(task, _TASK))
+    return entry[1]
 
 
 def _render_context(state: Workflow, rest: Fields) -> Fields:
@@ -97,15 +97,15 @@ def _render_context(state: Workflow, rest: Fields) -> Fields:
     else:
         names[_TITLE] = state["title"]
     # A name that the context has already, or that is empty and missing there, is not repeated.
-    shown = {
+    shown_names = {
         key: name
         for key, name in names.items()
         if context.get(key) != name and (name or context.get(key) is not None)
     }
-    if not shown:
+    if not shown_names:
         return context
-    rest["under"] = {key: [context[key]] if key in context else [] for key in shown}
-    return {**shown, **context, **shown}
+    rest["under"] = {key: [context[key]] if key in context else [] for key in shown_names}
+    return {**shown_names, **context, **shown_names}
 
 
 def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:

@@ -79,9 +79,9 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     digest = md5_of(context + "\n")[:8]  # as `echo CONTEXT | md5sum | cut -c1-8` prints it
     workflow_id = schema.workflow_id_of(rest, f"{kind}-{digest}")
     state = schema.compose(workflow_id, recipe, parts, rest, origin)
-    known = render(state)[0]
+    rendered = render(state)[0]
     if document.get("enforcement") is not None:
         # Derived from the violations, so it must not survive them as an unknown field.
-        known["enforcement"] = enforcement(state["violations"])
-    state["extra"] = schema.unknown_fields(document, rest, known, _NESTED)
+        rendered["enforcement"] = enforcement(state["violations"])
+    state["extra"] = schema.unknown_fields(document, rest, rendered, _NESTED)
     return state

@@ -14,7 +14,7 @@ from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import is_active, unread
-from holdfast.core.workflow.lifecycle import listed, pending
+from holdfast.core.workflow.lifecycle import describe_pending, pending
 from holdfast.errors import HoldfastError
 from holdfast.hooks.quick_check import log_fault, paths_read
 from holdfast.keeper import MAX_NOTE, MAX_SESSION, Keeper
@@ -252,8 +252,8 @@ def _on_stop(call: HookCall) -> Plan:
     if not is_active(state) or not items:
         return Plan(f"nothing: {state['id']} has no task or gate pending")
     reason = (
-        f"Holdfast: {state['id']} still has pending {quoted(listed(items))}. Go on, or say why "
-        f"not: holdfast task block N --reason TEXT -w {state['id']}, or holdfast abandon"
+        f"Holdfast: {state['id']} still has pending {quoted(describe_pending(items))}. Go on, or "
+        f"say why not: holdfast task block N --reason TEXT -w {state['id']}, or holdfast abandon"
     )
     answer: Fields = {"decision": "block", "reason": reason}
     return Plan("send the agent back once, with what is pending", answer)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from holdfast.core import initiatives as core
 from holdfast.core.briefing import quoted
 from holdfast.core.initiatives import find_milestone, next_command
-from holdfast.core.selection import ACTIVE, listed
+from holdfast.core.selection import ACTIVE, join_names
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.logs import (
     FINAL,
@@ -105,7 +105,7 @@ class Initiatives:
             if row["milestone"] == milestone and row["status"] in ACTIVE
         ]
         if open_ids:
-            receipt.notes.append(f"of {milestone} there is still open: {listed(open_ids)}")
+            receipt.notes.append(f"of {milestone} there is still open: {join_names(open_ids)}")
         return receipt
 
     def block(self, reason: str, *, id: str | None = None) -> Receipt:

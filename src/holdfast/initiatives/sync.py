@@ -89,7 +89,7 @@ class Sync:
         if id is None or not has_initiatives(self._session):
             return None
         with self._session.transaction() as tx:
-            events = tx.repeat(id, log=_STREAM, asked=fingerprint(_CORRECT, {}))
+            events = tx.repeat(id, log=_STREAM, request_digest=fingerprint(_CORRECT, {}))
             if not events:
                 return None
             seqs = [event["seq"] for event in events]

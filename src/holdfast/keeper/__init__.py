@@ -137,9 +137,9 @@ class Keeper:
             reminders=reminders, context=plain(context or {}), branch=branch, ttl=ttl,
             initiative=initiative, milestone=milestone,
         )  # fmt: skip
-        asked = fingerprint("start", {"recipe": recipe, "subject": subject})
+        request_digest = fingerprint("start", {"recipe": recipe, "subject": subject})
         with self.session.transaction() as tx:
-            repeated = self.session.repeat(tx, id, asked=asked)
+            repeated = self.session.repeat(tx, id, request_digest=request_digest)
             if repeated is not None:
                 return repeated
             return start.carry_out(self.session, tx, plan, replace=replace, id=id)
@@ -148,9 +148,9 @@ class Keeper:
         """Bind a workflow to this session and worktree; reopen it if it had ended."""
         from holdfast.keeper import record_folders
 
-        asked = fingerprint("resume", {"workflow": workflow})
+        request_digest = fingerprint("resume", {"workflow": workflow})
         with self.session.transaction() as tx:
-            repeated = self.session.repeat(tx, id, asked=asked)
+            repeated = self.session.repeat(tx, id, request_digest=request_digest)
             if repeated is not None:
                 return repeated
             stream = self._to_resume(tx, workflow)
@@ -424,7 +424,7 @@ class Keeper:
     def owned_workflows(self) -> list[str]:
         """Return the ids of the active workflows that this session holds."""
         held = self.store.ledger.active_of_session(self.session.id, None)
-        return [one.row["id"] for one in held]
+        return [stream.row["id"] for stream in held]
 
     def take_in_notes(self) -> list[str]:
         """Adopt the workflows that an agent's own notes describe; return those that changed."""
@@ -480,8 +480,8 @@ class Keeper:
         """Run a gate's command and record its result, even if it was cancelled."""
         from holdfast.evidence import gates
 
-        asked = fingerprint("run_gate", {"gate": gate, "words": list(words)})
-        repeated = self.session.peek_repeat(id, asked)
+        request_digest = fingerprint("run_gate", {"gate": gate, "words": list(words)})
+        repeated = self.session.peek_repeat(id, request_digest)
         if repeated is not None:
             return repeated
         state = self.session.look(workflow)
@@ -489,10 +489,12 @@ class Keeper:
         fields, after, note = gates.run_gate(self.workspace, command, echo, is_cancelled)
         passed = fields["exit_code"] == 0
         args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
-        receipt = self.session.do("record_gate", args, workflow=state["id"], id=id, asked=asked)
+        receipt = self.session.do(
+            "record_gate", args, workflow=state["id"], id=id, request_digest=request_digest
+        )
         receipt.state = evidence.with_stale_gates(receipt.state, after)
         notes = (note, gates.undeclared_note(self.workspace, state, gate))
-        receipt.notes += [said for said in notes if said is not None]
+        receipt.notes += [text for text in notes if text is not None]
         return receipt
 
     def record_gate(
@@ -526,15 +528,17 @@ class Keeper:
         """Run a test command and record the failed and passed tests it reports."""
         from holdfast.evidence import gates
 
-        asked = fingerprint("run_tests", {"words": list(words)})
-        repeated = self.session.peek_repeat(id, asked)
+        request_digest = fingerprint("run_tests", {"words": list(words)})
+        repeated = self.session.peek_repeat(id, request_digest)
         if repeated is not None:
             return repeated
         state = self.show(workflow=workflow).state
         command = gates.GateCommand(list(words), timeout)
         tests = gates.run_tests(self.workspace, command, echo)
         args = {"tests": tests}
-        return self.session.do("record_tests", args, workflow=state["id"], id=id, asked=asked)
+        return self.session.do(
+            "record_tests", args, workflow=state["id"], id=id, request_digest=request_digest
+        )
 
     def record_tests(
         self,
@@ -624,7 +628,7 @@ class Keeper:
         """Return the commands that the repository wants to run, and what could not be read."""
         from holdfast.workspace import trust
 
-        running = [one.state for one in self.store.ledger.states(ACTIVE)]
+        running = [stream.state for stream in self.store.ledger.states(ACTIVE)]
         return trust.list_requests(self.workspace, running)
 
     def approve(self, commands: Sequence[str]) -> None:
@@ -757,9 +761,9 @@ def _system_clock_ms() -> int:
 def plain(fields: Fields) -> Fields:
     """Return free fields as JSON stores them; raise ``Refused`` if they are not JSON."""
     try:
-        found: Fields = json_text.loads(json_text.dumps(fields), strict=True)
+        stored: Fields = json_text.loads(json_text.dumps(fields), strict=True)
     except (ValueError, TypeError) as error:
         raise Refused(
             "invalid", f"the fields are not JSON: {error}", "give text, numbers, true, false, null"
         ) from error
-    return found
+    return stored

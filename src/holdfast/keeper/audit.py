@@ -91,7 +91,7 @@ def verify(store: Store, *, everything: bool = False) -> Report:
     """
     report = Report()
     after = 0
-    kept, store.notes = store.notes, []
+    notes_before, store.notes = store.notes, []
     try:
         with store.ledger.database.reading():
             after = 0 if everything else max(0, store.ledger.head_seq - RECENT_EVENTS)
@@ -111,14 +111,14 @@ def verify(store: Store, *, everything: bool = False) -> Report:
             raise  # The disk failed: the ledger may be sound, and a repair would not help.
         report.say("error", NAME, fault.message)
     finally:
-        store.notes = kept
+        store.notes = notes_before
     if after:
         message = f"events 1 to {after} were not checked: holdfast verify --everything"
         report.say("ok", NAME, message)
     if report.ok:
         counts = [(report.counts[name], name) for name in ("events", "streams", "records")]
-        listed = [f"{n} {name.removesuffix('s') if n == 1 else name}" for n, name in counts]
-        report.say("ok", "workspace", ", ".join(listed))
+        counted = [f"{n} {name.removesuffix('s') if n == 1 else name}" for n, name in counts]
+        report.say("ok", "workspace", ", ".join(counted))
     return report
 
 
@@ -350,14 +350,14 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[int, Any]]:
         damaged = salvage.Damaged(database.path, folder, store.disk)
         try:
             states = damaged.states()
-            fresh, kept, lost = _copy_events(store, damaged, folder)
+            fresh, seqs, lost = _copy_events(store, damaged, folder)
         finally:
             damaged.close()
         backup = salvage.put_in_place(fresh, database.path, store.disk, store.stamp())
         store.disk.remove_folder(os.path.dirname(fresh))
     finally:
         database.release()
-    events = "1 event" if len(kept) == 1 else f"{len(kept)} events"
+    events = "1 event" if len(seqs) == 1 else f"{len(seqs)} events"
     name = os.path.basename(backup)
     report.say("repaired", NAME, f"was made anew with {events}; the damaged one is {name}")
     for gap in lost[:MAX_NAMED]:
@@ -403,11 +403,11 @@ def _copy_events(
     try:
         fresh.begin(damaged.fact("identity"))
         chain = Chain(is_careful=True)
-        kept = []
+        seqs = []
         for row in damaged.events():
             if chain.add(row):
                 fresh.keep_row(row)
-                kept.append(row[0])
+                seqs.append(row[0])
         lost = [*chain.gaps, *((seq, seq) for seq in chain.bad)]
         if lost or chain.loose:
             _note_repair(store, fresh, sorted(lost), chain.loose, [])
@@ -418,9 +418,9 @@ def _copy_events(
         fresh.release()
     store.disk.remove(os.path.join(folder, "lock"))
     given_up = set(chain.gaps).difference(chain.lost())
-    ends = pairwise([0, *kept, max(damaged.last_seq(), *kept[-1:], 0) + 1])
+    ends = pairwise([0, *seqs, max(damaged.last_seq(), *seqs[-1:], 0) + 1])
     gaps = [(before + 1, after - 1) for before, after in ends if after - before > 1]
-    return fresh.database.path, kept, [gap for gap in gaps if gap not in given_up]
+    return fresh.database.path, seqs, [gap for gap in gaps if gap not in given_up]
 
 
 def _note_repair(
@@ -528,7 +528,7 @@ def _write_records(tx: Transaction, report: Report) -> None:
         tx.show(stream)
     for held in list(store.ledger.states(f"kind = 'workflow' AND NOT {ACTIVE}")):
         stream, state = held.row["stream"], held.state
-        record = formats.place(state)
+        record = formats.record_path(state)
         path = None if record is None else store.path_of(state["worktree"], record)
         if record is None or path is None:
             continue

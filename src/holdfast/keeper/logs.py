@@ -131,8 +131,8 @@ class Delegations:
         }
 
     def _do(self, command: str, args: Fields, id: str | None) -> Receipt:
-        known = {name: value for name, value in args.items() if value is not None}
-        return self._session.do_log("delegation", command, known, id=id)
+        fields = {name: value for name, value in args.items() if value is not None}
+        return self._session.do_log("delegation", command, fields, id=id)
 
 
 # Initiatives
@@ -157,10 +157,10 @@ def initiative_for_workflow(session: Session, name: str | None, milestone: str |
         raise Refused(refusal.code, refusal.message, refusal.hint)
     initiative = state["all"][key]
     if milestone is not None and find_milestone(initiative, milestone) is None:
-        known = ", ".join([known["id"] for known in initiative["milestones"]]) or "none"
+        ids = ", ".join([entry["id"] for entry in initiative["milestones"]]) or "none"
         raise Refused(
             "not_found",
-            f"start: {initiative['name']} has no milestone {milestone[:40]!r}; it has {known}",
+            f"start: {initiative['name']} has no milestone {milestone[:40]!r}; it has {ids}",
             "holdfast initiative show",
         )
     return {
@@ -225,8 +225,8 @@ def milestone_folders(workspace: Workspace) -> list[str]:
 
 def unknown_folders(workspace: Workspace, state: InitiativesState) -> list[str]:
     """Return the milestone folders of initiatives that the record does not know."""
-    known = {initiative.get("folder") or key for key, initiative in state["all"].items()}
-    return [folder for folder in milestone_folders(workspace) if folder not in known]
+    known_folders = {initiative.get("folder") or key for key, initiative in state["all"].items()}
+    return [folder for folder in milestone_folders(workspace) if folder not in known_folders]
 
 
 def names_in(workspace: Workspace, folder: str) -> list[str]:
@@ -245,17 +245,17 @@ def names_in(workspace: Workspace, folder: str) -> list[str]:
     return sorted([name for name in names if not name.startswith(".")], key=natural_key)
 
 
-def path_inside(workspace: Workspace, place: str) -> str:
+def path_inside(workspace: Workspace, path: str) -> str:
     """Return the absolute path; raise ``Refused`` if a link leads it out of the workspace."""
-    if not workspace.contains(place):
-        raise outside(place, workspace.root)
-    return os.path.realpath(os.path.join(workspace.root, place))
+    if not workspace.contains(path):
+        raise outside(path, workspace.root)
+    return os.path.realpath(os.path.join(workspace.root, path))
 
 
-def unreadable(place: str, error: OSError) -> Fault:
+def unreadable(path: str, error: OSError) -> Fault:
     """Return the ``Fault`` for a file or folder that cannot be read."""
-    why = f"{place} cannot be read ({error.strerror})"
-    return Fault("unreadable", why, f"see to {place}, then run the same command again")
+    why = f"{path} cannot be read ({error.strerror})"
+    return Fault("unreadable", why, f"see to {path}, then run the same command again")
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:

@@ -71,9 +71,9 @@ def list_active(store: Store, most: int | None) -> list[Fields]:
                 rows.append(row)
             elif is_active(seen.state):
                 rows.append(row_of(seen.state, row))
-        known = {row["id"] for row in rows}
+        ids = {row["id"] for row in rows}
         for state in unknown_workflows.peek_all(store):
-            if state["id"] not in known and is_active(state):
+            if state["id"] not in ids and is_active(state):
                 store.foretell(unknown_workflows.announcement(state))
                 row = {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}
                 rows.append(row_of(state, row))
@@ -108,15 +108,15 @@ def _is_untouched(store: Store, row: Fields) -> bool:
     """Return True if a workflow has time left, and its file's identity and times are as written."""
     if selection.has_run_out(row, store.now_ms()):
         return False
-    known = store.ledger.record(row["worktree"], row["record"])
+    written = store.ledger.record(row["worktree"], row["record"])
     try:
         path = store.path_of(row["worktree"], row["record"])
         stat = None if path is None else os.lstat(path)
     except (OSError, HoldfastError):
         return False
-    if known is None or stat is None or known["seq"] != row["seq"]:
+    if written is None or stat is None or written["seq"] != row["seq"]:
         return False
-    same = (known["inode"], known["device"], known["size"], known["mtime_ns"]) == (
+    same = (written["inode"], written["device"], written["size"], written["mtime_ns"]) == (
         stat.st_ino, stat.st_dev, stat.st_size, stat.st_mtime_ns,
     )  # fmt: skip
     age = store.now_ms() * 1_000_000 - stat.st_mtime_ns

@@ -42,7 +42,7 @@ _MAX_AT_ONCE = 100
 
 def list_due(store: Store) -> list[Fields]:
     """Return ``id``, ``why`` and ``record`` of each workflow that ``clean`` would remove now."""
-    kept = settings.load(store.workspace.root).completed_kept
+    period = settings.load(store.workspace.root).completed_kept
     now_ms = store.now_ms()
     rows = [
         {"id": row["id"], "why": f"inactive > {row['ttl']}", "record": row["record"]}
@@ -50,9 +50,9 @@ def list_due(store: Store) -> list[Fields]:
         if selection.has_run_out(row, now_ms)
     ]
     for row, path in store.ledger.completed_records(formats_with("completed")):
-        if not times.is_past(now_ms, row["updated_at"], kept):
+        if not times.is_past(now_ms, row["updated_at"], period):
             break
-        why = f"{row['status']} > {kept} ago"
+        why = f"{row['status']} > {period} ago"
         rows.append({"id": row["id"], "why": why, "record": path})
     return rows
 

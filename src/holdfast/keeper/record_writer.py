@@ -53,9 +53,9 @@ class LoadedStream:
         """The bytes at the record's path that the next record may replace."""
         self.location: Location | None = None
         """The record's place as it was looked up last."""
-        self.place: tuple[str, str] | None = None
+        self.address: tuple[str, str] | None = None
         """Worktree and path of the record that the next commit writes; ``None`` for no record."""
-        self.old_place: tuple[str, str] | None = None
+        self.old_address: tuple[str, str] | None = None
         """Worktree and path that the record leaves; ``None`` if it stays."""
         self.is_named = False
         """True if the record's name must be durable, because its absence has a meaning."""
@@ -89,22 +89,22 @@ class LoadedStream:
         }  # fmt: skip
         return self.row
 
-    def find_places(self, here: str) -> None:
+    def find_addresses(self, here: str) -> None:
         """Find where the next record belongs, and the place that it leaves."""
         before, after = self.before, self.state
-        self.place = self.aggregate.place(after, here)
-        self.old_place = None
+        self.address = self.aggregate.record_address(after, here)
+        self.old_address = None
         self.is_named = self.ends_when_removed
         if before is None or not self.is_workflow:
             return
-        old = self.aggregate.place(before, here)
-        if old == self.place:
+        old = self.aggregate.record_address(before, here)
+        if old == self.address:
             if old is None or old[1] == after["record"] or formats.is_archived(after["record"]):
                 return
             # It ended: a copy from before is still among the active ones.
             old = before["worktree"], after["record"]
         if old is not None and not formats.is_archived(old[1]):
-            self.old_place = old
+            self.old_address = old
 
 
 class RecordWriter:
@@ -125,15 +125,15 @@ class RecordWriter:
         Raise ``Fault`` if the record cannot be written, ``Refused`` if it would be too large.
         """
         store = self._store
-        loaded.find_places(store.workspace.name)
-        place = loaded.place
-        if loaded.old_place is not None:
-            store.ledger.drop_record(*loaded.old_place)
-        if place is None:
+        loaded.find_addresses(store.workspace.name)
+        address = loaded.address
+        if loaded.old_address is not None:
+            store.ledger.drop_record(*loaded.old_address)
+        if address is None:
             return None
         location = loaded.location
-        if location is None or location.place != place:
-            location = loaded.location = store.locate(*place)
+        if location is None or location.address != address:
+            location = loaded.location = store.locate(*address)
         if location.path is None or location.root is None:
             return None
         loaded.record = loaded.aggregate.render(
@@ -146,11 +146,11 @@ class RecordWriter:
                 location.path, loaded.record, location.root, is_named=loaded.is_named
             )
         except OSError as error:
-            if store.workspace.root_of(place[0]) is None:
+            if store.workspace.root_of(address[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
-            raise _record_not_written(place[1], error) from error
+            raise _record_not_written(address[1], error) from error
         digest = digest_in(loaded.record)
-        store.ledger.put_record(*place, loaded.stream, loaded.seq, digest, loaded.stat)
+        store.ledger.put_record(*address, loaded.stream, loaded.seq, digest, loaded.stat)
         return location
 
     def put(self, loaded: LoadedStream, location: Location) -> str | None:
@@ -164,7 +164,7 @@ class RecordWriter:
                 return files.put(loaded.spare, path, expected, durable=durable)
             except FileNotFoundError:
                 # A tool that cleans the work tree took the spare file away.
-                root = self._store.workspace.root_of(location.place[0])
+                root = self._store.workspace.root_of(location.address[0])
                 if root is None:
                     break
                 loaded.spare, loaded.stat = files.prepare(
@@ -172,13 +172,13 @@ class RecordWriter:
                 )
         return files.put(loaded.spare, path, expected, durable=durable)
 
-    def leave_old_place(self, loaded: LoadedStream) -> str | None:
+    def leave_old_address(self, loaded: LoadedStream) -> str | None:
         """Remove a record that moved from its old path; return what an editor saved there."""
-        place = loaded.old_place
-        root = None if place is None else self._store.workspace.root_of(place[0])
-        if place is None or root is None:
+        address = loaded.old_address
+        root = None if address is None else self._store.workspace.root_of(address[0])
+        if address is None or root is None:
             return None
-        files, old = self._store.files, place[1]
+        files, old = self._store.files, address[1]
         path = self._store.workspace.inside(root, old)
         saved = files.reset(path) if formats.is_reset(loaded.state) else files.remove(path)
         if formats.spec_of(loaded.state).has_own_folder:

@@ -35,13 +35,18 @@ def fingerprint(kind: str, args: Fields) -> str:
 
 
 def find_repeat(
-    store: Store, id: str, *, log: str | None = None, workflow: str | None = None, asked: str = ""
+    store: Store,
+    id: str,
+    *,
+    log: str | None = None,
+    workflow: str | None = None,
+    request_digest: str = "",
 ) -> list[Event]:
     """Return the events that an earlier request with this id recorded; an empty list for a new id.
 
     Raise ``Refused`` if the id is malformed or belongs to a different request. ``log`` is the
     stream of a log; without it the request is about a workflow, ``workflow`` if that is given.
-    ``asked`` is the request's fingerprint; without it only the stream is compared.
+    ``request_digest`` is the request's fingerprint; without it only the stream is compared.
     """
     if not id.replace("-", "").isalnum() or not id.isascii() or len(id) > MAX_ID_CHARACTERS:
         hint = f"use up to {MAX_ID_CHARACTERS} letters, digits and hyphens"
@@ -53,14 +58,14 @@ def find_repeat(
     is_same = is_workflow(stream) if log is None else stream == log
     if not is_same or (workflow is not None and stream != workflow):
         raise _id_is_taken(id, events[0])
-    refuse_other_request(events[0], id, asked)
+    refuse_other_request(events[0], id, request_digest)
     store.note(f"{id} was recorded before; nothing was recorded again")
     return events
 
 
-def refuse_other_request(event: Event, id: str, asked: str) -> None:
+def refuse_other_request(event: Event, id: str, request_digest: str) -> None:
     """Raise ``Refused`` if the event's id was given to a request with another fingerprint."""
-    if asked and event["by"].get("asked", asked) != asked:
+    if request_digest and event["by"].get("asked", request_digest) != request_digest:
         raise _id_is_taken(id, event)
 
 

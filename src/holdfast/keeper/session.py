@@ -47,7 +47,7 @@ class Receipt:
         self, state: Any, seqs: list[int], notes: list[str], *, resumed: bool = False
     ) -> None:
         self.state = state
-        self.record = formats.place(state) if "recipe" in state else None
+        self.record = formats.record_path(state) if "recipe" in state else None
         """The path of its record now; ``None`` if it has none any more."""
         self.seqs = seqs
         self.notes = notes
@@ -88,19 +88,19 @@ class Session:
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None,
-        asked: str = "",
+        request_digest: str = "",
     ) -> Receipt:  # fmt: skip
-        """Carry out one command on one workflow: the way every change goes.
+        """Carry out one command on one workflow. Every change takes this path.
 
-        ``asked`` is the fingerprint of the request, if that is more or less than the command.
+        ``request_digest`` is the request's fingerprint, if the request is not just this command.
         """
         if not (self.store.ledger.exists() or self.workspace.has_records()):
             self.look(workflow)  # It raises ``Refused``: no ledger is made for that.
-        if id is not None and not asked:
-            asked = fingerprint(kind, args)
+        if id is not None and not request_digest:
+            request_digest = fingerprint(kind, args)
         try:
             with Transaction(self) as tx:
-                repeated = None if id is None else self.repeat(tx, id, workflow, asked)
+                repeated = None if id is None else self.repeat(tx, id, workflow, request_digest)
                 if repeated is not None:
                     return repeated
                 stream = self.select(tx, workflow)
@@ -129,7 +129,7 @@ class Session:
         """Carry out one command on a log."""
         stream = stream_of(kind)
         with self.transaction() as tx:
-            events = tx.repeat(id, log=stream, asked=fingerprint(command, args))
+            events = tx.repeat(id, log=stream, request_digest=fingerprint(command, args))
             tx.load(stream)
             return self.committed(tx, stream, events or tx.do(stream, command, args, id))
 
@@ -138,18 +138,20 @@ class Session:
         return self.store.state_of(stream_of(kind))
 
     def log_path(self, kind: str) -> str:
-        place = aggregate_of(stream_of(kind)).place(None, self.workspace.name)
-        return place[1] if place else ""
+        address = aggregate_of(stream_of(kind)).record_address(None, self.workspace.name)
+        return address[1] if address else ""
 
     def repeat(
-        self, tx: Transaction, id: str | None, workflow: str | None = None, asked: str = ""
+        self, tx: Transaction, id: str | None, workflow: str | None = None, request_digest: str = ""
     ) -> Receipt | None:
         """Return the answer to a command that was carried out before, under the same id.
 
         Raise ``Refused`` if it was another command, or about another workflow than the one that
         is named.
         """
-        events = [] if id is None else tx.repeat(id, workflow=workflow, asked=asked)
+        events = (
+            [] if id is None else tx.repeat(id, workflow=workflow, request_digest=request_digest)
+        )
         if not events:
             return None
         state = tx.load(events[0]["stream"])
@@ -157,11 +159,11 @@ class Session:
         self.store.indexes.show(state, [])
         return self.answer(state, [event["seq"] for event in events])
 
-    def peek_repeat(self, id: str | None, asked: str = "") -> Receipt | None:
+    def peek_repeat(self, id: str | None, request_digest: str = "") -> Receipt | None:
         """Return the answer to an earlier request with this id; else ``None``, without the lock."""
         if id is None or not self.store.ledger.exists():
             return None
-        events = find_repeat(self.store, id, asked=asked)
+        events = find_repeat(self.store, id, request_digest=request_digest)
         seen = self.store.peek(events[0]["stream"]) if events else None
         if seen is None:
             return None
@@ -269,11 +271,11 @@ class Session:
 
     def not_found(self, workflow: str) -> Refused:
         rows = self.store.ledger.rows(f"{ACTIVE} {_NEWEST}")
-        known = [row["id"] for row in rows]
+        ids = [row["id"] for row in rows]
         return Refused(
             "not_found",
             f"there is no workflow {workflow[:80]!r}"
-            + (f"; active are {', '.join(known[:10])}" if known else ""),
+            + (f"; active are {', '.join(ids[:10])}" if ids else ""),
             "holdfast status",
         )
 
@@ -326,7 +328,9 @@ class Session:
             return {}
         asker = self.asker()
         mine = self.store.ledger.active_of_session(self.id, self.pid)
-        others = [one for one in mine if one.row["id"] != state["id"] and asker.owns(one.row)]
+        others = [
+            stream for stream in mine if stream.row["id"] != state["id"] and asker.owns(stream.row)
+        ]
         held = state["session"]
         row: Fields = {**state, "session": held}
         if held and not asker.owns(row) and held["id"] in self.live([row]):
@@ -386,10 +390,10 @@ class Change:
     def decide(self, kind: str, /, **args: Any) -> None:
         """Carry out a command of the core; raise ``Refused``."""
         request = self._id
-        if request is not None and not self._tx.asked:
-            self._tx.asked = fingerprint(kind, args)
+        if request is not None and not self._tx.request_digest:
+            self._tx.request_digest = fingerprint(kind, args)
             if self._repeated:
-                refuse_other_request(self._repeated[0], request, self._tx.asked)
+                refuse_other_request(self._repeated[0], request, self._tx.request_digest)
         if self._repeated:
             return
         if request is not None and self._events:

@@ -165,10 +165,10 @@ class Store:
         """Return a stream as of an event, with its record's location."""
         aggregate = aggregate_of(stream)
         if is_workflow(stream):
-            place = state["worktree"], state["record"]
+            address = state["worktree"], state["record"]
         else:
-            place = aggregate.place(state, self.workspace.name) or ("", "")
-        return Subject(aggregate, stream, state, seq, hash, self.locate(*place))
+            address = aggregate.record_address(state, self.workspace.name) or ("", "")
+        return Subject(aggregate, stream, state, seq, hash, self.locate(*address))
 
     def blank_subject(self, stream: str) -> Subject:
         """Return a log before its first event."""

@@ -41,7 +41,7 @@ class Transaction:
     def __init__(self, session: Session) -> None:
         self.store = session.store
         self._session = session
-        self.asked = ""
+        self.request_digest = ""
         """The fingerprint of the caller's request, kept with events that have the caller's id."""
         self._writer = RecordWriter(session.store)
         self._streams: dict[str, LoadedStream] = {}
@@ -115,9 +115,9 @@ class Transaction:
 
         When it is loaded first, its record is settled.
         """
-        known = self._streams.get(stream)
-        if known is not None:
-            return known.state
+        cached = self._streams.get(stream)
+        if cached is not None:
+            return cached.state
         held = self.store.stream(stream)
         if held is None and is_workflow(stream):
             return None
@@ -155,9 +155,9 @@ class Transaction:
             full = self._path_of(worktree, path, stream)
             if full is None:
                 continue
-            known = self.store.ledger.record(worktree, path)
+            row = self.store.ledger.record(worktree, path)
             has_unmerged_save = self.store.files.has_unmerged_save(full)
-            is_in_place = not os.path.lexists(full) if known is None else _is_file(full, known)
+            is_in_place = not os.path.lexists(full) if row is None else _is_file(full, row)
             is_elsewhere = not is_workflow(stream) and worktree != self.store.workspace.name
             if not has_unmerged_save and (is_in_place or is_elsewhere):
                 self._refresh_index(stream)
@@ -172,8 +172,8 @@ class Transaction:
                 continue  # The ledger lost the workflow; its record is all that remains.
             if has_unmerged_save:
                 findings.settle_unmerged(self, stream, full)
-            if known is None and is_workflow(stream):
-                self._remove_from_old_place(stream, worktree, path, full)
+            if row is None and is_workflow(stream):
+                self._remove_from_old_address(stream, worktree, path, full)
             self._refresh_index(stream)
 
     def _path_of(self, worktree: str, path: str, stream: str) -> str | None:
@@ -185,12 +185,12 @@ class Transaction:
         except Refused:
             return None
 
-    def _remove_from_old_place(self, stream: str, worktree: str, path: str, full: str) -> None:
+    def _remove_from_old_address(self, stream: str, worktree: str, path: str, full: str) -> None:
         """Remove a record that a killed or refused writer left where it was before a move."""
         state = self.load(stream)
         raw = self.store.files.read(full)
         is_empty = raw is None or raw.strip() in (b"", b"{}")
-        if is_empty or (state["worktree"], formats.place(state)) == (worktree, path):
+        if is_empty or (state["worktree"], formats.record_path(state)) == (worktree, path):
             return
         saved = self.store.files.remove(full)
         if saved is not None:
@@ -204,7 +204,7 @@ class Transaction:
 
     def repeat(
         self, id: str | None, *, log: str | None = None, workflow: str | None = None,
-        asked: str = "",
+        request_digest: str = "",
     ) -> list[Event]:  # fmt: skip
         """Return the events that an earlier request with this id recorded, durable by now.
 
@@ -212,8 +212,10 @@ class Transaction:
         """
         if id is None:
             return []
-        self.asked = asked
-        events = find_repeat(self.store, id, log=log, workflow=workflow, asked=asked)
+        self.request_digest = request_digest
+        events = find_repeat(
+            self.store, id, log=log, workflow=workflow, request_digest=request_digest
+        )
         if events:
             self.begin()
             self.store.ledger.sync()
@@ -256,8 +258,8 @@ class Transaction:
         request = id or os.urandom(12).hex()
         self._request = self._request or request
         by = self.store.by if surface is None else {**self.store.by, "surface": surface}
-        if id is not None and self.asked:
-            by = {**by, "asked": self.asked}
+        if id is not None and self.request_digest:
+            by = {**by, "asked": self.request_digest}
         events = self.store.ledger.insert(
             drafts, stream=stream, version=loaded.version, at=self.store.now(), by=by,
             request=request,
@@ -360,7 +362,9 @@ class Transaction:
         """
         adopted = 0
         while True:
-            changed = [one for one in self._streams.values() if one.events or one.is_shown]
+            changed = [
+                loaded for loaded in self._streams.values() if loaded.events or loaded.is_shown
+            ]
             if changed or self._is_begun:
                 missing_marks, rebuilt = self._writer.missing_formal_marks(self._streams)
                 changed += rebuilt
@@ -428,9 +432,9 @@ class Transaction:
                     location = self._writer.prepare(loaded)
                     if location is not None:
                         prepared.append((loaded, location))
-                        unplaced.append((*location.place, loaded.stream))
-                    if loaded.old_place is not None:
-                        unplaced.append((*loaded.old_place, loaded.stream))
+                        unplaced.append((*location.address, loaded.stream))
+                    if loaded.old_address is not None:
+                        unplaced.append((*loaded.old_address, loaded.stream))
             ledger.put_unplaced(unplaced)
             if not self._request:
                 ledger.clear_mark()
@@ -456,7 +460,7 @@ class Transaction:
             store.unmark_unread()
         for loaded in changed:
             loaded.events, loaded.is_shown, loaded.before = [], False, loaded.state
-            loaded.old_place = None
+            loaded.old_address = None
         return saved
 
     def _publish(
@@ -475,9 +479,9 @@ class Transaction:
                 if path is not None:
                     saved.append((loaded.stream, path))
             for loaded in changed:
-                if loaded.old_place is not None:
+                if loaded.old_address is not None:
                     self._must_look_again = True
-                    path = self._writer.leave_old_place(loaded)
+                    path = self._writer.leave_old_address(loaded)
                     if path is not None:
                         saved.append((loaded.stream, path))
         except (OSError, Fault) as error:
@@ -490,14 +494,14 @@ class Transaction:
         return saved
 
 
-def _is_file(path: str, known: Fields) -> bool:
+def _is_file(path: str, row: Fields) -> bool:
     """True if the file at ``path`` is the one that the ledger's row describes."""
     try:
         stat = os.lstat(path)
     except OSError:
         return False
     status = stat.st_ino, stat.st_dev, stat.st_size, stat.st_mtime_ns
-    return status == (known["inode"], known["device"], known["size"], known["mtime_ns"])
+    return status == (row["inode"], row["device"], row["size"], row["mtime_ns"])
 
 
 def storage_fault(error: OSError) -> Fault:

@@ -66,7 +66,7 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
         events += 1
     where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
     for held in store.ledger.states(f"{where} ORDER BY created_at, stream", *values):
-        stream, record = held.row["stream"], formats.place(held.state)
+        stream, record = held.row["stream"], formats.record_path(held.state)
         if record is not None:
             aggregate = formats.aggregate_of(stream)
             raw = aggregate.render(held.state, identity, held.row["seq"], held.row["hash"])
@@ -188,10 +188,10 @@ def _news(tx: Transaction, rows: list[Row], name: str) -> list[Row]:
     Raise ``Refused`` (conflict) if the ledger has a different history of the workflow.
     """
     stream = rows[0][_STREAM]
-    known = [row for row in tx.store.ledger.raw_rows(stream) if not _is_of_import(row)]
-    if known:
+    own_rows = [row for row in tx.store.ledger.raw_rows(stream) if not _is_of_import(row)]
+    if own_rows:
         rows = [row for row in rows if not _is_of_import(row)]
-    ids = [row[_ID] for row in known]
+    ids = [row[_ID] for row in own_rows]
     if is_log(stream):
         return [row for row in rows if row[_ID] not in ids]
     shared = min(len(ids), len(rows))
@@ -278,8 +278,8 @@ def _move_into_git(store: Store) -> bool:
 def _take_in_0_1(session: Session) -> None:
     """Import a version 0.1 ledger, unless it came with the repository. Its files are kept."""
     store = session.store
-    found = ((folder, *read_0_1(folder, store.disk)) for folder in store.workspace.old_homes)
-    folder, rows, damaged = next((one for one in found if one[1]), ("", [], 0))
+    ledgers = ((folder, *read_0_1(folder, store.disk)) for folder in store.workspace.old_homes)
+    folder, rows, damaged = next((ledger for ledger in ledgers if ledger[1]), ("", [], 0))
     if not rows:
         return
     name = os.path.relpath(folder, store.workspace.root)

@@ -161,14 +161,14 @@ class Memory:
             rendered = render(self._parts())
             ours = MemorySection(b"", self._key).with_lines(rendered)
             current = self._source.disk.read(path) or b""
-            known = {b"", *current.splitlines(), *ours.splitlines()}
+            known_lines = {b"", *current.splitlines(), *ours.splitlines()}
             *whole, last = spare.splitlines()
-            return any(row.startswith(last) for row in known) and all(
-                row in known or _is_ours(decode(row), {*written, *_HEADINGS}) for row in whole
+            return any(row.startswith(last) for row in known_lines) and all(
+                row in known_lines or _is_ours(decode(row), {*written, *_HEADINGS}) for row in whole
             )
 
-        for kept in shared_file.clear_spares(self._source.disk, path, is_known, self._key):
-            self._source.note(f"what was saved as {path} when a writer died is kept as {kept}")
+        for saved in shared_file.clear_spares(self._source.disk, path, is_known, self._key):
+            self._source.note(f"what was saved as {path} when a writer died is kept as {saved}")
 
     @property
     def _key(self) -> str:
@@ -327,16 +327,16 @@ def merge(
     dropped = [text for text in dict.fromkeys([*last["dropped"], *removed]) if text in all_ours]
     others = _lines_of_others(current or [], {*last["written"], *_HEADINGS, *render(parts)})
     taken = set(dropped)
-    kept: Parts = []
+    next_parts: Parts = []
     for heading, sentences in parts:
         fresh = [text for text in dict.fromkeys(sentences) if text not in taken]
         taken.update(fresh)
-        kept.append((heading, fresh))
+        next_parts.append((heading, fresh))
     room = max(room - len(others), 0)
-    while sum(len(sentences) + bool(sentences) for _, sentences in kept) > room:
+    while sum(len(sentences) + bool(sentences) for _, sentences in next_parts) > room:
         # The last sentence of the last part goes first.
-        next(sentences for _, sentences in reversed(kept) if sentences).pop()
-    lines = render(kept)
+        next(sentences for _, sentences in reversed(next_parts) if sentences).pop()
+    lines = render(next_parts)
     return lines, others, {"written": lines, "dropped": dropped}
 
 

@@ -387,7 +387,7 @@ class Loops:
             raise Refused("not_found", *self.opening())
         picked = self._session.chosen(rows)
         if isinstance(picked, Refusal):
-            names = selection.listed([str(row["id"]) for row in rows])
+            names = selection.join_names([str(row["id"]) for row in rows])
             hint = f"name one: -w {rows[0]['id']}"
             raise Refused("ambiguous", f"several loops are active: {names}", hint)
         return str(picked["id"])

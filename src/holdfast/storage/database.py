@@ -517,15 +517,15 @@ class Database:
 
     def _files_found(self) -> Files:
         """Return device and inode of what the database's path names now, and of what is beside."""
-        found: list[tuple[int, int] | None] = []
+        inodes: list[tuple[int, int] | None] = []
         for end in ("", "-wal", "-shm"):
             try:
                 stat = os.stat(self.path + end)
             except OSError:
-                found.append(None)
+                inodes.append(None)
             else:
-                found.append((stat.st_dev, stat.st_ino))
-        return tuple(found)
+                inodes.append((stat.st_dev, stat.st_ino))
+        return tuple(inodes)
 
     def _is_current(self) -> bool:
         """True if the connection is this process's own and the paths still name its files."""

@@ -90,7 +90,7 @@ _PUT_UNPLACED = (
     "INSERT INTO facts (name, value) VALUES ('unplaced', ?) ON CONFLICT (name)"
     " DO UPDATE SET value = excluded.value WHERE value <> excluded.value"
 )
-_MAX_KNOWN = 20
+_MAX_CACHED_STREAMS = 20
 _MAX_SEQ = 2**63 - 1
 
 
@@ -138,7 +138,7 @@ class Ledger:
         """The last event, while the lock is held."""
         self._rows: dict[str, Row] = {}
         """Rows of streams as they were read under the lock, so that only changes are written."""
-        self._known: dict[str, tuple[Row, Stream]] = {}
+        self._stream_cache: dict[str, tuple[Row, Stream]] = {}
         """Streams that were checked or written, each with its row of ``STREAMS``.
 
         State is never changed in place, so it serves again while its row stays the same.
@@ -187,9 +187,9 @@ class Ledger:
     def stream(self, name: str) -> Stream | None:
         """Return a stream with its state; ``None`` if there is none of this name."""
         if name in self._rows:  # It was read under the lock.
-            known = self._known.get(name)
-            if known is not None and known[0] is self._rows[name]:
-                return known[1]
+            cached = self._stream_cache.get(name)
+            if cached is not None and cached[0] is self._rows[name]:
+                return cached[1]
         if not json_text.is_encodable(name):
             return None
         return next(self.states("streams.stream = ?", name), None)
@@ -198,9 +198,9 @@ class Ledger:
         """Return the active workflows that a session or a client's process holds."""
         held = list(self.states(f"{ACTIVE} AND session_id = ?", session)) if session else []
         if pid is not None:
-            known = {one.row["stream"] for one in held}
+            names = {stream.row["stream"] for stream in held}
             by_client = self.states(f"{ACTIVE} AND session_pid = ?", pid)
-            held += [one for one in by_client if one.row["stream"] not in known]
+            held += [stream for stream in by_client if stream.row["stream"] not in names]
         return held
 
     def unread(self) -> list[str]:
@@ -242,9 +242,9 @@ class Ledger:
     def states(self, where: str, *values: object) -> Iterator[Stream]:
         """Yield streams with their states."""
         for row in self.database.rows(f"{STREAMS} WHERE {where}", values):
-            known = self._known.get(row[0])
-            if known is not None and known[0] == row:
-                stream = known[1]
+            cached = self._stream_cache.get(row[0])
+            if cached is not None and cached[0] == row:
+                stream = cached[1]
             else:
                 stream = self._remember(row, self._state_of(row))
             if self.database.lock.is_held:
@@ -275,10 +275,10 @@ class Ledger:
         return state
 
     def _remember(self, row: Row, state: Any) -> Stream:
-        if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
+        if len(self._stream_cache) >= _MAX_CACHED_STREAMS:
+            self._stream_cache.clear()
         stream = Stream(self._row_of(row), state)
-        self._known[row[0]] = row, stream
+        self._stream_cache[row[0]] = row, stream
         return stream
 
     # Events
@@ -398,8 +398,8 @@ class Ledger:
         A list that is damaged is none: each of them is also settled when its stream is loaded.
         """
         try:
-            listed = json_text.loads(self.fact("unplaced") or "[]")
-            files = [(worktree, path, stream) for worktree, path, stream in listed]
+            rows = json_text.loads(self.fact("unplaced") or "[]")
+            files = [(worktree, path, stream) for worktree, path, stream in rows]
         except (json_text.BadJson, Fault, TypeError, ValueError):
             return []
         return [file for file in files if all(isinstance(text, str) for text in file)]

@@ -187,12 +187,12 @@ class RecordFiles:
             self._disk.remove(spare)
 
     def _put_aside(self, source: str, path: str) -> str:
-        kept = self.set_aside(source, self.read(source) or b"", path)
+        target = self.set_aside(source, self.read(source) or b"", path)
         self._note(
             f"what was saved as {os.path.basename(path)} when a writer died is kept as "
-            f"{os.path.basename(kept)}"
+            f"{os.path.basename(target)}"
         )
-        return kept
+        return target
 
     def set_aside(self, source: str, data: bytes, path: str) -> str:
         """Rename a file that cannot be adopted; return its new path."""

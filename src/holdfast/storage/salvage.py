@@ -289,13 +289,13 @@ def put_in_place(fresh: str, path: str, disk: Disk, stamp: str) -> str:
 
     Return the name under which the damaged files are kept.
     """
-    kept = f"{path}.damaged-{stamp}"
+    backup = f"{path}.damaged-{stamp}"
     for end in ("", *BESIDE):
         if os.path.lexists(path + end):
-            disk.remove(kept + end)
-            disk.link(path + end, kept + end)
+            disk.remove(backup + end)
+            disk.link(path + end, backup + end)
     disk.sync_folder(os.path.dirname(path))
     disk.move(fresh, path + RECOVERED)
     disk.sync_folder(os.path.dirname(path))
     finish_recovery(path, disk)
-    return kept
+    return backup

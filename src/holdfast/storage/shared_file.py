@@ -81,8 +81,8 @@ def update(
         except Refused:
             return False
 
-    for kept in clear_spares(disk, path, is_known):
-        note(f"what a killed command left beside {name} is kept as {os.path.basename(kept)}")
+    for saved in clear_spares(disk, path, is_known):
+        note(f"what a killed command left beside {name} is kept as {os.path.basename(saved)}")
     before = disk.read(path)
     is_file = before is not None and before not in (FOLDER, ODD)
     after = patch(before) if is_file else None
@@ -150,7 +150,7 @@ def clear_spares(
     A temporary file has a text of Holdfast or the file's earlier content. If its content is not
     known, another program saved it just before the run died: it is kept under another name.
     """
-    kept = []
+    saved = []
     for turn in range(_MAX_TURNS):
         spare = _spare(path, turn, owner)
         data = disk.read_own(spare)
@@ -159,6 +159,6 @@ def clear_spares(
         if not data or data == disk.read(path) or is_known(data):
             disk.remove(spare)
         else:
-            kept.append(free_name(f"{path}.found-{turn}"))
-            disk.move(spare, kept[-1])
-    return kept
+            saved.append(free_name(f"{path}.found-{turn}"))
+            disk.move(spare, saved[-1])
+    return saved

@@ -105,11 +105,11 @@ class Index:
         if lines is None:
             self.rebuild()
             return
-        kept = [line for line in lines if not line.startswith(_key(state["id"]))]
+        others = [line for line in lines if not line.startswith(_key(state["id"]))]
         if not has_left:
-            kept.append(_line(row_of(state)))
+            others.append(_line(row_of(state)))
         self._make_folders()
-        self._disk.replace_view(self._path, _joined(sorted(kept), state["updated_at"].encode()))
+        self._disk.replace_view(self._path, _joined(sorted(others), state["updated_at"].encode()))
 
     def note_activity(self, state: Workflow) -> None:
         """Update ``last_activity`` of a workflow in the index, if the file is small."""

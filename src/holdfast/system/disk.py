@@ -227,15 +227,15 @@ class Disk:
             os.close(fd)
         return pieces is not None
 
-    def exchange(self, one: str, other: str) -> None:
+    def exchange(self, path: str, other: str) -> None:
         """Swap two files, in one step if the file system can, else by way of a third name."""
-        if kernel.exchange(one, other):
+        if kernel.exchange(path, other):
             return
-        aside = old_of(one)
+        aside = old_of(path)
         self.remove(aside)
         self.link(other, aside)
-        self.move(one, other)
-        self.move(aside, one)
+        self.move(path, other)
+        self.move(aside, path)
 
     def link(self, source: str, target: str) -> None:
         os.link(source, target)

@@ -21,14 +21,14 @@ _NOT_SUPPORTED = (ENOSYS, EINVAL, EOPNOTSUPP)
 # Exchange
 
 
-def exchange(one: str, other: str) -> bool:
+def exchange(path: str, other: str) -> bool:
     """Swap two files in one step. Return False if the file system cannot.
 
     Raise ``OSError`` for any other failure. ``_ctypes`` is enough to make the system call. After a
     failure the call is repeated with ``ctypes``, which takes two milliseconds to import, to get the
     error number.
     """
-    arguments = _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
+    arguments = _AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
     try:
         import _ctypes
 

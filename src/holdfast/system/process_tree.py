@@ -45,11 +45,11 @@ class ProcessTree:
         """Remember descendants that left the group, while their parents are still alive."""
         leader = self._command.pid
         processes = _processes()
-        found, before = {leader}, 0
-        while len(found) > before:
-            before = len(found)
-            found |= {pid for pid, process in processes.items() if found & process.belongs_to}
-        for pid in found & processes.keys():
+        pids, before = {leader}, 0
+        while len(pids) > before:
+            before = len(pids)
+            pids |= {pid for pid, process in processes.items() if pids & process.belongs_to}
+        for pid in pids & processes.keys():
             if processes[pid].group != leader:
                 self._detached[pid] = processes[pid].since
 

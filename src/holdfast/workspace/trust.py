@@ -91,17 +91,17 @@ def list_requests(
             notes.append(refused.message)
         else:
             sources.setdefault((graph, server.text), SERVERS_FILE)
-    listed = []
+    requests = []
     for (gate, command), source in sources.items():
         why = bad_command(command)
         if why is None:
             approved = is_approved(workspace, command)
-            listed.append(CommandRequest(gate, command, source, approved=approved))
+            requests.append(CommandRequest(gate, command, source, approved=approved))
         else:
             notes.append(
                 f"{source}: the command of {describe_gate(gate)} {why}, so it cannot be approved"
             )
-    return listed, notes
+    return requests, notes
 
 
 def describe_gate(gate: str) -> str:
@@ -262,11 +262,11 @@ def find_server(workspace: Workspace, name: str) -> ConfiguredServer:
     servers = servers if isinstance(servers, dict) else {}
     if name not in servers:
         names = ", ".join(sorted(servers)[:_MAX_LISTED])
-        listed = f"; it names {names}" if names else ""
+        suffix = f"; it names {names}" if names else ""
         raise Refused(
             "no_server",
             f"the graph is to be kept by the server {name!r}, which {SERVERS_FILE} does not name"
-            f"{listed}",
+            f"{suffix}",
             f"name it in {SERVERS_FILE}, or set HOLDFAST_GRAPH=embedded",
         )
     if not isinstance(servers[name], dict):

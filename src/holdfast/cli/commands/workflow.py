@@ -24,7 +24,12 @@ from holdfast.core.workflow import (
     is_floating,
     is_passed,
 )
-from holdfast.core.workflow.lifecycle import feature_position, listed, other_context, pending
+from holdfast.core.workflow.lifecycle import (
+    describe_pending,
+    feature_position,
+    other_context,
+    pending,
+)
 from holdfast.errors import Fault
 from holdfast.keeper import Keeper
 
@@ -273,7 +278,7 @@ def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator
             yield f"  {name}: {clean(state.get(name))}"
     skipped = pending(state) if state["status"] == "completed" else {}
     if skipped:
-        yield f"  completed by force, skipped: {clean(listed(skipped))}"
+        yield f"  completed by force, skipped: {clean(describe_pending(skipped))}"
     yield from _phases(screen, state)
     if state["tasks"] and state["phase"] is None:
         yield screen.paint("Tasks", "strong")

@@ -138,8 +138,8 @@ def no_such_entry(state: Workflow, tried: str, name: object) -> Refusal:
         names = [phase["name"] for phase in state["phases"]]
     elif not names:
         hint = "holdfast task add TEXT"
-    known = ", ".join(names[:20]) or "none"
-    why = f"{tried}: {owner} has no {noun} {str(name)[:40]!r}; it has {known}"
+    choices = ", ".join(names[:20]) or "none"
+    why = f"{tried}: {owner} has no {noun} {str(name)[:40]!r}; it has {choices}"
     return Refusal("not_found", why, hint)
 
 

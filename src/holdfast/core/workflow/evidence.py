@@ -51,9 +51,9 @@ def record_gate(_state: Workflow, args: Fields) -> Decision:
 @evolves("gate_recorded")
 def _gate_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
     before = state["gates"].get(data["gate"], {})
-    kept = {key: value for key, value in before.items() if key not in _OF_ONE_RUN}
+    lasting = {key: value for key, value in before.items() if key not in _OF_ONE_RUN}
     result = {"status": "completed", "last_run": at, "passed": data["passed"]}
-    gate = {**kept, **result, **data["fields"], "evidence": data.get("evidence", CLAIM)}
+    gate = {**lasting, **result, **data["fields"], "evidence": data.get("evidence", CLAIM)}
     return {**state, "gates": {**state["gates"], data["gate"]: gate}}
 
 
@@ -77,9 +77,11 @@ def with_claims(before: Workflow | None, edited: Workflow) -> Workflow:
 
     Only Holdfast can state that it ran something; anyone can write so into a record.
     """
-    known = before["gates"] if before is not None else {}
+    gates_before = before["gates"] if before is not None else {}
     gates = {
-        name: gate if _is_same(known.get(name, {}), gate, _OWN_GATE_FIELDS) else _claimed(gate)
+        name: gate
+        if _is_same(gates_before.get(name, {}), gate, _OWN_GATE_FIELDS)
+        else _claimed(gate)
         for name, gate in edited["gates"].items()
     }
     tests = edited["tests"]
@@ -97,8 +99,8 @@ def _claimed(gate: Fields) -> Fields:
     is_done = gate.get("status") == "completed"
     if not is_done and "evidence" not in gate:
         return gate
-    kept = {key: value for key, value in gate.items() if key not in _OF_ONE_RUN}
-    return {**kept, "evidence": CLAIM} if is_done else kept
+    lasting = {key: value for key, value in gate.items() if key not in _OF_ONE_RUN}
+    return {**lasting, "evidence": CLAIM} if is_done else lasting
 
 
 @decides("add_violation")
@@ -118,14 +120,14 @@ def _violation_found(state: Workflow, data: Fields, _at: str) -> Workflow:
     if data["severity"].upper() in BLOCKING and data not in state["violations"]:
         # The phase was forced before this violation was known.
         after = with_phase(state, state["phase"], {"forced": None})
-    others = [known for known in state["violations"] if known["code"] != data["code"]]
+    others = [violation for violation in state["violations"] if violation["code"] != data["code"]]
     return {**after, "violations": [*others, dict(data)]}  # type: ignore[list-item]
 
 
 @decides("clear_violation")
 def clear_violation(state: Workflow, args: Fields) -> Decision:
     code = args["code"]
-    if all(known["code"] != code for known in state["violations"]):
+    if all(violation["code"] != code for violation in state["violations"]):
         why = f"violation: {state['id']} has no {code}"
         return Refusal("not_found", why, f"holdfast show {state['id']}")
     return [{"type": "violation_cleared", "data": {"code": code}}]
@@ -133,7 +135,7 @@ def clear_violation(state: Workflow, args: Fields) -> Decision:
 
 @evolves("violation_cleared")
 def _violation_cleared(state: Workflow, data: Fields, _at: str) -> Workflow:
-    others = [known for known in state["violations"] if known["code"] != data["code"]]
+    others = [violation for violation in state["violations"] if violation["code"] != data["code"]]
     return {**state, "violations": others}
 
 
@@ -150,8 +152,8 @@ def enforcement(violations: list[Violation]) -> Fields:
 
 
 def _rank(severity: str) -> tuple[int, str]:
-    known = severity.upper()
-    return (SEVERITIES.index(known) if known in SEVERITIES else len(SEVERITIES), severity)
+    name = severity.upper()
+    return (SEVERITIES.index(name) if name in SEVERITIES else len(SEVERITIES), severity)
 
 
 @decides("record_tests")
@@ -162,8 +164,8 @@ def record_tests(_state: Workflow, args: Fields) -> Decision:
 
 @evolves("tests_recorded")
 def _tests_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
-    kept = {key: value for key, value in state["tests"].items() if key not in _OF_ONE_TEST_RUN}
-    tests = {**kept, "last_run": at, **data["tests"]}
+    lasting = {key: value for key, value in state["tests"].items() if key not in _OF_ONE_TEST_RUN}
+    tests = {**lasting, "last_run": at, **data["tests"]}
     after: Workflow = {**state, "tests": tests}
     declared = declared_phase(state, state["phase"])
     if declared is None or not declared.get("shows_tests"):
@@ -186,8 +188,8 @@ def record_files(_state: Workflow, args: Fields) -> Decision:
 @evolves("files_recorded")
 def _files_recorded(state: Workflow, data: Fields, _at: str) -> Workflow:
     named = {file["path"] for file in data["files"]}
-    kept = [file for file in state["files"] if file["path"] not in named]
-    return {**state, "files": [*kept, *data["files"]]}
+    others = [file for file in state["files"] if file["path"] not in named]
+    return {**state, "files": [*others, *data["files"]]}
 
 
 @decides("add_reminder")
@@ -255,22 +257,22 @@ def add_guardrail(state: Workflow, args: Fields) -> Decision:
     lesson = {key: args[key] for key in _LESSON if args.get(key) is not None}
     if refusal := first_bad_text(**lesson):
         return refusal
-    known = {rule.get("name"): rule for rule in state.get("guardrails", [])}
-    if known.get(lesson["name"]) == lesson:
+    lessons = {rule.get("name"): rule for rule in state.get("guardrails", [])}
+    if lessons.get(lesson["name"]) == lesson:
         return []
     if not args.get("replace"):
         name, number = lesson["name"], 2
-        while lesson["name"] in known:
+        while lesson["name"] in lessons:
             lesson["name"], number = f"{name} ({number})", number + 1
     return [{"type": "guardrail_added", "data": lesson}]
 
 
 @evolves("guardrail_added")
 def _guardrail_added(state: Workflow, data: Fields, _at: str) -> Workflow:
-    known = state.get("guardrails", [])
-    if data["name"] not in [rule.get("name") for rule in known]:
-        return {**state, "guardrails": [*known, dict(data)]}
-    rules = [dict(data) if rule.get("name") == data["name"] else rule for rule in known]
+    lessons = state.get("guardrails", [])
+    if data["name"] not in [rule.get("name") for rule in lessons]:
+        return {**state, "guardrails": [*lessons, dict(data)]}
+    rules = [dict(data) if rule.get("name") == data["name"] else rule for rule in lessons]
     return {**state, "guardrails": rules}
 
 

@@ -194,18 +194,18 @@ def _bad_fields(fields: Fields) -> Refusal | None:
 def _field_events(name: str, fields: Fields) -> list[Draft]:
     """Return the events of fields of a phase: test_written, failure_confirmed, phase_noted."""
     drafts: list[Draft] = []
-    rest = dict(fields)
+    remaining = dict(fields)
 
     def split(event_type: str, *keys: str) -> None:
-        own = {key: rest.pop(key) for key in keys if key in rest}
+        own = {key: remaining.pop(key) for key in keys if key in remaining}
         drafts.append({"type": event_type, "data": {"phase": name, "fields": own}})
 
-    if "test_file" in rest:
+    if "test_file" in remaining:
         split("test_written", "test_file", "test_name")
-    if rest.get("failure_confirmed") is True:
+    if remaining.get("failure_confirmed") is True:
         split("failure_confirmed", "failure_confirmed", "failure_reason")
-    if rest:
-        split("phase_noted", *rest)
+    if remaining:
+        split("phase_noted", *remaining)
     return drafts
 
 
@@ -459,7 +459,7 @@ def complete(state: Workflow, args: Fields) -> Decision:
         why = f" (stale, files changed since: {', '.join(stale)})" if stale else ""
         return Refusal(
             "pending",
-            f"complete: {state['id']} still has pending {listed(items)}{why}",
+            f"complete: {state['id']} still has pending {describe_pending(items)}{why}",
             "finish them, or: holdfast complete --force --reason TEXT",
             pending=items,
         )
@@ -486,7 +486,7 @@ def complete(state: Workflow, args: Fields) -> Decision:
     return drafts
 
 
-def listed(items: Fields) -> str:
+def describe_pending(items: Fields) -> str:
     """Return pending items in words: ``tasks 1, 2; phases verify``."""
     return "; ".join(f"{kind} {', '.join(map(str, names))}" for kind, names in items.items())
 

@@ -248,8 +248,8 @@ def plan(state: Workflow, args: Fields) -> Decision:
     if refusal := _bad_plan(state, args):
         return refusal
     fields = {key: args[key] for key in _PLANNED if args.get(key) is not None}
-    known = find_task(state, args["task"])
-    if known is None:
+    unit = find_task(state, args["task"])
+    if unit is None:
         # A loop that was under review or delivered has work again.
         moves = move_phase(state, "plan", only_from=("discover",)) or move_phase(
             state, "execute", only_from=REVIEWED
@@ -262,13 +262,13 @@ def plan(state: Workflow, args: Fields) -> Decision:
             {"type": "unit_planned", "data": planned},
         ]
     # A field that was confirmed cannot change; one that was never set still can.
-    if known["status"] in DECLARED and any(known.get(key) for key in fields):
-        return _wrong(state, "plan", known, f"it is {known['status']}", "loop status")
-    drafts: list[Draft] = [{"type": "unit_planned", "data": {"task": known["id"], **fields}}]
+    if unit["status"] in DECLARED and any(unit.get(key) for key in fields):
+        return _wrong(state, "plan", unit, f"it is {unit['status']}", "loop status")
+    drafts: list[Draft] = [{"type": "unit_planned", "data": {"task": unit["id"], **fields}}]
     most = fields.get("max_iterations", 0)
-    if known["status"] == "timeout" and most > known.get("iterations_used", 0):
+    if unit["status"] == "timeout" and most > unit.get("iterations_used", 0):
         # The unit continues, which the log shows as well.
-        data = {"task": known["id"], "max_iterations": most}
+        data = {"task": unit["id"], "max_iterations": most}
         drafts.append({"type": "task_extended", "data": data})
     return drafts
 

@@ -330,28 +330,28 @@ def apply_updates(
 
 
 def _apply_batch(graph: GraphStore | RemoteGraph, updates: list[EntityUpdate]) -> int:
-    known: dict[str, list[str]] = {}
+    observations: dict[str, list[str]] = {}
     for entity in graph.open_nodes([update["name"] for update in updates])["entities"]:
-        known.setdefault(entity["name"], entity["observations"])
+        observations.setdefault(entity["name"], entity["observations"])
     creations: list[Entity] = []
     deletions: list[Deletion] = []
     additions: list[Addition] = []
     for update in updates:
         name = update["name"]
         target = list(dict.fromkeys(update["observations"]))
-        if name not in known:
+        if name not in observations:
             kind = update["entityType"]
             creations.append({"name": name, "entityType": kind, "observations": target})
             continue
         if update["replaces"]:
-            current = [text for text in known[name] if text.startswith(update["replaces"])]
+            current = [text for text in observations[name] if text.startswith(update["replaces"])]
             # All after the first difference is replaced, to keep the order.
             equal = 0
             while equal < min(len(current), len(target)) and current[equal] == target[equal]:
                 equal += 1
             stale, missing = current[equal:], target[equal:]
         else:
-            stale, missing = [], [text for text in target if text not in known[name]]
+            stale, missing = [], [text for text in target if text not in observations[name]]
         if stale:
             deletions.append({"entityName": name, "observations": stale})
         if missing:

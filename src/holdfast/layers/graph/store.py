@@ -332,7 +332,7 @@ class GraphStore(GraphDatabase):
         """Add the entities whose names are new to the graph; return them."""
         with self.writing():
             names = [entity["name"] for entity in entities]
-            known = {row[1] for row in self.run_in(_ENTITIES_NAMED, names)}
+            existing = {row[1] for row in self.run_in(_ENTITIES_NAMED, names)}
             created: list[Entity] = [
                 {
                     "name": entity["name"],
@@ -340,7 +340,7 @@ class GraphStore(GraphDatabase):
                     "observations": list(entity["observations"]),
                 }
                 for entity in entities
-                if entity["name"] not in known
+                if entity["name"] not in existing
             ]
             for entity in created:
                 name, kind = entity["name"], entity["entityType"]
@@ -376,8 +376,8 @@ class GraphStore(GraphDatabase):
                         f"Entity with name {item['entityName']} not found",
                         "create it first: create_entities",
                     )
-                known = {row[0] for row in self.run_in(query, item["contents"], entity)}
-                fresh = [text for text in item["contents"] if text not in known]
+                existing = {row[0] for row in self.run_in(query, item["contents"], entity)}
+                fresh = [text for text in item["contents"] if text not in existing]
                 self._insert_observations(entity, fresh)
                 results.append({"entityName": item["entityName"], "addedObservations": fresh})
         return results
