@@ -125,7 +125,7 @@ class Finding:
 def examine(store: Store, subject: Subject) -> Finding | None:
     """Examine the record file. Return ``None`` if it shows the stream's last event.
 
-    A workflow whose time has run out expires, unless the file says something new: a record that is
+    A workflow whose time has run out expires, unless the file has a new edit: a record that is
     gone or older than the ledger does not keep it alive.
     """
     if subject.path is None:
@@ -509,7 +509,7 @@ def settle_unmerged(tx: Transaction, stream: str, path: str) -> None:
 
 
 def settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = "") -> None:
-    """Make a record file and the ledger agree again, in a commit of its own.
+    """Act on the finding, so that record file and ledger agree again, in a separate commit.
 
     ``saved`` is the file that was found, if it is no longer at the record's path.
     """
@@ -599,7 +599,7 @@ def refused_edits(store: Store, stream: str) -> list[str]:
 
 
 def note_refused_edits(tx: Transaction, stream: str) -> None:
-    """Add those notes to the answer of a command that briefs, and forget them."""
+    """Add the notes on refused edits to the answer of a command that briefs, and forget them."""
     for note in refused_edits(tx.store, stream):
         tx.store.note(note)
         tx.put_fact(f"{_REFUSED_EDITS}{stream}", "")

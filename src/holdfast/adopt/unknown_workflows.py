@@ -5,8 +5,8 @@ Records come from another tool or from a clone, or they remain when the ledger w
 There are two kinds of notes: ``CLAUDE.local.md``, which names a workflow and its phase, and a plan
 under ``CLAUDE/Plan/`` that is in progress. Each becomes a document in the formal format, as the
 agent would have written it. When the notes of a workflow change, its phase moves to theirs and its
-required reading is extended. Notes that did not change while the workflow went on are outdated and
-ignored. A workflow that has ended stays ended until the notes return to an earlier phase.
+required reading is extended. Notes that did not change while the workflow continued are outdated
+and ignored. A workflow that has ended stays ended until the notes return to an earlier phase.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _has_run_out(store: Store, state: Workflow) -> bool:
 
 
 def announcement(state: Workflow) -> str:
-    """Return a sentence that says how an unknown record is adopted."""
+    """Return the note that announces the adoption of an unknown record."""
     return f"{state['record']} is not in the ledger yet: holdfast resume {state['id']} adopts it"
 
 
@@ -159,7 +159,7 @@ def read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | No
 
 
 def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
-    """Return what ``read`` returns; ``None``, with a note, if the file is not a record."""
+    """Read a record as ``read`` does; return ``None`` and add a note if the file is not one."""
     try:
         return read(store, record)
     except json_text.BadJson as bad:
@@ -312,7 +312,7 @@ def _parse_phase(text: str) -> Fields:
 
 
 def _number(text: str) -> tuple[int | None, str]:
-    """Return the number at the beginning of the text and the rest; ``None`` if there is none."""
+    """Return the number at the beginning of a text, or ``None``, and the text after it."""
     digits = text[: len(text) - len(text.lstrip("0123456789"))]
     tail = text[len(digits) :]
     if not digits or tail[:1].isalpha():
@@ -441,7 +441,7 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
     phase, stated = document_now["phase"], notes["said"]
     last = _last_followed(store, state["id"], notes["source"])
     if stated and stated != last:
-        # What the notes do not say about the phase is kept.
+        # Fields of the phase that the notes do not state are kept.
         after = {**phase, "status": "in_progress", **stated}
         names = [other["name"] for other in state["phases"]]
         if "current" not in stated and stated["name"] in names:

@@ -1,8 +1,8 @@
 """The briefing: what a new context must know to continue, in order of importance.
 
 Stored text is data: it is quoted on one line, without anything that could close a tag or drive a
-terminal. A text that is too long loses the end of its least important parts first, and a line says
-how much was left out and which command shows it.
+terminal. A text that is too long loses the end of its least important parts first, and a line
+states how much was left out and which command shows it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Workflow
 
 MAX_BYTES = 9_500
-"""One client hands on 10,000 units of UTF-16, another 10,000 bytes; this is whole in both."""
+"""One client passes on 10,000 units of UTF-16, another 10,000 bytes; this length fits in both."""
 _LINE = 300
 _READ_FACTOR = 20
 """Characters of a text that are read, per character that is shown."""
@@ -136,7 +136,7 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
         cycle = f", cycle {state['cycle']}" if state["cycle"] > 1 else ""
         step = f", step {quoted(state['step'])}" if state["step"] else ""
         lines.append(f"PHASE {number}/{total}: {quoted(state['phase'])} ({status}{cycle}{step})")
-    # Where the work was interrupted is said once more, in one sentence at the end.
+    # One sentence at the end repeats where the work was interrupted.
     resuming = []
     task, tasks = current_task(state), state["tasks"]
     if task is not None:
@@ -163,7 +163,7 @@ def _position(state: Workflow, now: str, branch: str | None) -> list[str]:
 
 
 def _unit(state: Workflow) -> list[str]:
-    """Return the lines about a loop's unit: its iteration, what remains, what is in the way."""
+    """Return the lines about a loop's unit: its iteration, remaining work and blockers."""
     if state["recipe"]["format"] != "loop" or not is_active(state):
         return []
     task, turn = turn_of(state)
@@ -251,7 +251,7 @@ def _reading(state: Workflow, outside: int) -> list[str]:
     if lines:
         lines.insert(0, "REQUIRED READING (read each of these files now):")
     if outside:
-        # A record that came with a repository may require a file that is none of its business.
+        # A record that came with a repository may require a file outside the workspace.
         why = "more lead out of the workspace and are not named here"
         lines.append(f"({outside} {why}: holdfast show {state['id']})")
     return lines

@@ -1,7 +1,7 @@
-"""Sources about an initiative (its record, pages, the graph): what each states, and who is right.
+"""Sources about an initiative (its record, pages, the graph): what each states, and which is right.
 
-The newest is. If the times do not decide (one is missing or in the future, or two are equal), the
-source that agrees with the graph is right, else the first one.
+The newest source is right. If the times do not decide (one is missing or in the future, or two are
+equal), the source that agrees with the graph is right, else the first one.
 
 A page states whether a milestone is completed and which of its tasks are done. It cannot state that
 a milestone is in progress or blocked, so it does not disagree with that.
@@ -50,7 +50,7 @@ class Source:
         return {**content, "progress": self.progress} if self.progress else content
 
     def differs(self, other: Source) -> bool:
-        """Return whether both sources state a value that is not equal."""
+        """Return whether both sources state a value, and the values differ."""
         return (
             _apart(self.milestone, other.milestone)
             or _apart(self.status, other.status)
@@ -96,7 +96,7 @@ def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict 
 
 
 def is_unclear(sources: list[Source], now: str) -> bool:
-    """Return whether the times of sources that disagree do not show which is right."""
+    """Return whether sources disagree and their times do not show which is right."""
     others = [source for source in sources[1:] if source.differs(sources[0])]
     return bool(others) and _newest([sources[0], *others], now) is None
 

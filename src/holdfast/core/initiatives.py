@@ -103,7 +103,7 @@ def _refuse(state: Initiative, code: str, message: str) -> Refusal:
 
 
 def refuse_going_back(state: Initiative | None, status: str) -> Refusal | None:
-    """Return a refusal if a status lies behind the one that was reached."""
+    """Return a refusal if a status comes before the current one."""
     if state is None or STATUSES[status] >= STATUSES[state["status"]]:
         return None
     why = f"{state['name']} is {state['status']} and cannot be {status} again"
@@ -288,7 +288,7 @@ EVOLVE_INITIATIVE: dict[str, Callable[[Initiative, Fields, str], Initiative]] = 
 }
 
 
-# All of them
+# All initiatives
 
 
 def blank() -> InitiativesState:
@@ -319,7 +319,7 @@ def find_key(state: InitiativesState, name: str) -> str | None:
 
 
 def decide(state: InitiativesState | None, command: Command) -> Decision:
-    """Return the events of a command, or a refusal. Without a name it is for the current one."""
+    """Return the events of a command, or a refusal. By default it is for the current initiative."""
     state, args = state or blank(), command["args"]
     if command["type"] in _DECIDE:
         return _DECIDE[command["type"]](state, args)
@@ -371,7 +371,7 @@ def _adopt_record(state: InitiativesState, args: Fields) -> Decision:
 
 
 def _adopted(state: InitiativesState, event: Event) -> InitiativesState:
-    # Each keeps its own time, which decides which of several sources is the newest.
+    # Each initiative keeps its own time, by which sources are compared.
     adopted: InitiativesState = event["data"]["state"]
     return {"current": adopted["current"], "all": {**state["all"], **adopted["all"]}}
 
@@ -415,7 +415,7 @@ def _edited(state: InitiativesState, event: Event) -> InitiativesState:
     after: InitiativesState = diff.apply(dict(state), changes)  # type: ignore[assignment]
     paths = [change[0] for change in changes if change[0][0] == "all"]
     timed = {path[1] for path in paths if path[2:] in ([], ["updated_at"])}
-    # An edit without a time of its own is as new as the moment in which it was read.
+    # An edit without a time of its own gets the time at which it was read.
     stamped: dict[str, Initiative] = dict(after["all"])
     for key in {path[1] for path in paths} - timed:
         stamped[key] = {**stamped[key], "updated_at": event["at"]}
@@ -423,7 +423,7 @@ def _edited(state: InitiativesState, event: Event) -> InitiativesState:
 
 
 def _correct(state: InitiativesState, args: Fields) -> Decision:
-    """Make stale sources follow the right one; the event keeps what they said."""
+    """Make stale sources follow the right one; the event keeps their values."""
     data = {name: value for name, value in args.items() if name != "seen"}
     initiative = state["all"].get(args["initiative"])
     if initiative is None or args["seen"] != initiative["updated_at"]:

@@ -29,7 +29,7 @@ _UNKNOWN_LINE = 0
 
 
 class BadJson(ValueError):
-    """Text that is not JSON as Holdfast takes it; ``line`` is the line of the fault."""
+    """The text is not JSON that Holdfast accepts; ``line`` is the line of the fault."""
 
     def __init__(self, why: str, line: int = 1) -> None:
         super().__init__(why)
@@ -67,14 +67,14 @@ def _twice(key: str) -> str:
 
 
 class _Context:
-    """The settings that the C scanner asks for."""
+    """The settings that the C scanner reads."""
 
     strict = True
     object_hook = None
     object_pairs_hook: object = None
     parse_float = staticmethod(_number)
     parse_int: object = int
-    """For this very type, the scanner makes numbers without a call."""
+    """The scanner makes numbers of exactly this type without a call."""
     parse_constant = staticmethod(_constant)
 
 
@@ -301,7 +301,7 @@ def line_of_path(text: str, path: Path) -> int:
 
 
 def line_of_fault(text: str, why: str) -> int:
-    """Return the first line with this fault, which is worded as above."""
+    """Return the first line with this fault, one of the messages above."""
     try:
         position = next((start for start, fault in _faults(text) if fault == why), 0)
     except ValueError:

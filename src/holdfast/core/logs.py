@@ -71,7 +71,7 @@ class Log:
         return after
 
 
-# Interviews: how confident a skill was of what it was asked to do
+# Interviews: how well a skill understood its task
 
 _RECORD_INTERVIEW = "holdfast interview record --skill SKILL --confidence 0.8 --questions 3"
 _SKIP_INTERVIEW = "holdfast interview skip SKILL --reason TEXT"
@@ -104,7 +104,7 @@ def skip_interview(_state: State, command: Command) -> Decision:
     return [{"type": "interview_skipped", "data": {"skill": skill, "reason": reason}}]
 
 
-# Delegations: which agent was given what, how it ended, and what a person changed
+# Delegations: the task of each agent, its result, and a person's overrides
 
 DELEGATION_FIELDS = {
     "delegation": ("agent", "model", "task_type", "complexity", "outcome", "duration_ms"),
@@ -195,7 +195,7 @@ def _count_words(words: list[str]) -> dict[str, int]:
     return {word: words.count(word) for word in sorted(set(words), key=lambda w: -words.count(w))}
 
 
-# Learnings: what outlives the workflow that it came from
+# Learnings: lessons that outlive their workflow
 
 LEARNING_KINDS = ("pattern", "preference", "insight")
 DEFAULT_SECTION = "Learnings"
@@ -227,7 +227,7 @@ def remember(state: State, command: Command) -> Decision:
     return [{"type": "learning_recorded", "data": data}]
 
 
-# The forge context: what was found out, by key
+# The forge context: findings, by key
 
 
 def note_forge(_state: State, command: Command) -> Decision:

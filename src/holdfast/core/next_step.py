@@ -1,4 +1,4 @@
-"""The next step of a workflow: what it is about, and the command. In a loop, whose turn it is.
+"""The next step of a workflow: its description and command. In a loop, also the unit that is due.
 
 A loop finishes work before it begins more: units that are nearly done come first. Units that are
 blocked or out of iterations wait for a person, and the next unit is due.
@@ -33,7 +33,7 @@ Next = tuple[str, list[str]]
 """A text about the step, and the words of its command after ``holdfast``."""
 
 PULL_REQUEST = "pr_created"
-"""The gate that is passed when the pull request exists."""
+"""The gate that passes when the pull request exists."""
 _WAITING = ("pending", "completed", "blocked")
 _BY_WORD = "or say so: holdfast gate record"
 
@@ -226,7 +226,7 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
 
 
 def next_words(state: Workflow) -> Next:
-    """Return what a loop's next step is about, and the words of its command."""
+    """Return the description of a loop's next step, and the words of its command."""
     task, turn = turn_of(state)
     if task is None:
         return _without_unit(state)[1:]
@@ -256,7 +256,7 @@ def _ways(task: Task, turn: str) -> tuple[str, list[str]]:
 
 
 def _without_unit(state: Workflow) -> tuple[str, str, list[str]]:
-    """Return what is due if no unit is: the turn, what it is about, the words of its command."""
+    """Return the turn when no unit is due: its name, description, and the words of its command."""
     if not state["tasks"]:
         unit = f"{unit_mark(state['recipe'])}1: TITLE"
         return "plan", "no unit is planned", ["loop", "plan", "--unit", unit]

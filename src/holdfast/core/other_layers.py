@@ -39,7 +39,7 @@ def active_line(recipe: str, title: str, begun: Sequence[str]) -> str | None:
 
 
 def completion_line(recipe: str, title: str, ending: Fields) -> str:
-    """Return how a workflow ended, by its last event; an end by force is said to be one."""
+    """Return the line about an ended workflow: its outcome, and the reason if it was forced."""
     outcome = str(ending.get("outcome") or "done")
     if ending.get("skipped"):
         outcome = f"{ending.get('outcome') or 'ended'}, by force: {ending.get('reason')}"

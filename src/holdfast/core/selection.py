@@ -1,4 +1,4 @@
-"""The selection of a workflow: which row is the asker's? Pure.
+"""Select the workflow that a caller means, from rows. Pure.
 
 A bound session gets its own workflow. A session that is not bound gets the one workflow of this
 worktree and branch that no live session holds; if there are several, it has to name one.
@@ -60,7 +60,7 @@ class Asker:
 
 
 def may_be_same(born: int | None, other: int | None) -> bool:
-    """Return whether two processes with one pid can be the same, by their birth times."""
+    """Return whether two processes with one pid may be the same process, by their start times."""
     return born is None or other is None or born == other
 
 

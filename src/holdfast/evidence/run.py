@@ -29,7 +29,7 @@ MAX_HEAD_BYTES = 256 * 1024
 MAX_END_BYTES = 1024 * 1024
 MAX_TAIL_CHARS = 4000
 TERM_GRACE_S = 2.0
-"""The time that a command has to end after it was asked to."""
+"""The time that a command has to end after SIGTERM."""
 PIPE_GRACE_S = 0.5
 """The time that output is read after the command ended, while a child holds the pipe."""
 MAX_STDIN_BYTES = 60_000

@@ -40,7 +40,7 @@ def parse(output: str) -> Fields:
     - ``runner``: its name
     - ``failing``, ``passing``: names of tests; a file or package that could not run is failing
     - ``failed``, ``passed``, ``skipped``: counts; ``failed`` includes what could not run
-    - ``error``: the first line that says what is wrong
+    - ``error``: the first line with an error message
 
     A name is as its runner prints it: ``tests/test_a.py::test_x[1]``, ``module::test_x``,
     ``TestX/sub``, ``a.test.js > suite > name``.
@@ -92,11 +92,11 @@ class RunnerReader:
         self.passing: dict[str, None] = {}
 
     def read(self, line: str) -> None:
-        """Take in one line of the run."""
+        """Read one line of the run."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Take in that there are no more lines."""
+        """Finish after the last line."""
 
     def fail(self, name: str) -> None:
         self.failing[_cut(name)] = None
@@ -105,14 +105,14 @@ class RunnerReader:
         self.passing[_cut(name)] = None
 
     def blame(self, line: str) -> None:
-        """Keep the first line that says what is wrong."""
+        """Keep the first line with an error message."""
         self.error = self.error or _cut(line.strip())
 
     def count(self, kind: str, number: int) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + number
 
     def read_counts(self, parts: Iterable[str]) -> None:
-        """Take in a summary such as ``2 failed``, ``1 passed``; what it does not name is 0."""
+        """Read a summary such as ``2 failed``, ``1 passed``; kinds that it does not name are 0."""
         self.counts = dict.fromkeys(("failed", "passed", "skipped"), 0)
         for part in parts:
             number, _, word = part.strip().partition(" ")
@@ -397,7 +397,7 @@ _JEST_TOOK = re.compile(r" \(\d++(?:\.\d++)?+ m?+s\)$")
 _JEST_PASSED, _JEST_FAILED = "✓√", "✕×"  # noqa: RUF001 - what it prints, the latter on Windows
 _JEST_TEST = re.compile(rf" ++([{_JEST_PASSED}{_JEST_FAILED}]) ")
 _JEST_SKIPPED = re.compile(r" ++[○✎] ")
-_JEST_BETWEEN = " › "  # noqa: RUF001 - the same
+_JEST_BETWEEN = " › "  # noqa: RUF001 - what it prints
 
 
 class JestReader(RunnerReader):
@@ -476,7 +476,7 @@ def _without_time(text: str) -> str:
 _VITEST_SUMMARY = re.compile(r" ++Tests  [ \dn]")
 _VITEST_SUITES = "Failed Suites "
 _VITEST_UNCAUGHT = re.compile(r"Unhandled (?!Errors$)|Uncaught ")
-_VITEST_PASSED, _VITEST_FAILED, _VITEST_OPEN = "✓×❯"  # noqa: RUF001 - these are what it prints
+_VITEST_PASSED, _VITEST_FAILED, _VITEST_OPEN = "✓×❯"  # noqa: RUF001 - what it prints
 _VITEST_MARKED = re.compile(rf"( ++)([{_VITEST_PASSED}{_VITEST_FAILED}{_VITEST_OPEN}]) ")
 _VITEST_TESTS_OF_FILE = re.compile(r" \(\d++ tests?+[ )]")
 _VITEST_TESTS_OF_SUITE = re.compile(r" \(\d++\)$")

@@ -40,7 +40,7 @@ def read(workspace: Workspace) -> Tree:
 
 
 def start(workspace: Workspace) -> Callable[[], Tree]:
-    """Let git begin to look at the files; return a function that waits for it, as ``read``."""
+    """Start git on the files; return a function that waits for it and returns the tree."""
     index = None if workspace.git is None else os.path.join(workspace.git, "index")
     finish = _start_repository(workspace.root, index, OWN_PREFIXES)
 
@@ -131,7 +131,7 @@ def _read_index(
 
 
 def _stamp(path: str) -> object:
-    """Return what tells a file from another one in its place; ``None`` if there is none."""
+    """Return values that change when a file is replaced or edited; ``None`` if there is no file."""
     try:
         stat = os.stat(path)
     except OSError:
@@ -145,7 +145,7 @@ def _split(output: bytes | None) -> list[str]:
 
 
 def _is_unchecked(tag: str, mode: str, path: str) -> bool:
-    """Return True if git was told to skip this file, or checks only the commit of a submodule."""
+    """Return True if git is set to skip this file, or checks only the commit of a submodule."""
     if mode == _SUBMODULE:
         return _is_repository(path)
     is_skipped = tag in ("S", "s")

@@ -1,4 +1,4 @@
-"""The kinds of aggregates, workflows and the logs beside them, and L1: one JSON file per workflow.
+"""The kinds of aggregates (workflows and logs), and L1: one JSON file per workflow.
 
 An aggregate knows how commands become events and events a state (the core), which columns select
 it, and how its record is rendered and parsed. One store serves all of them.
@@ -46,7 +46,7 @@ LOGS = {
     "forge": ".claude/forge-context.json",
     "initiatives": ".claude/initiative.json",
 }
-"""Aggregates with one stream, and the path of their record, of which every worktree has a copy."""
+"""Aggregates with one stream, and the path of their record. Every worktree has a copy of it."""
 _MARK = "_"
 """The prefix of the streams of logs; no workflow's id has it."""
 _NEWS = (
@@ -162,7 +162,7 @@ def is_own(raw: bytes, ledger: str) -> bool:
 
 
 def module(name: str) -> Any:
-    """Return the module of a format; only those in use are imported."""
+    """Return the module of a format. Only modules in use are imported."""
     format_module: Any
     if name == "verb":
         from holdfast.formats import verb as format_module
@@ -180,7 +180,7 @@ def module(name: str) -> Any:
 def parse(name: str, record: SignedRecord, rest: Fields | None, origin: Origin) -> Workflow:
     """Return the state of a record; raise ``Invalid`` if a field has no valid value.
 
-    ``rest`` replaces the record's own.
+    ``rest`` replaces the record's own ``rest``.
     """
     leftover = record.rest if rest is None else rest
     parsed: Workflow = module(name).parse(record.document, leftover or {}, origin)
@@ -203,7 +203,7 @@ def active_path(format_name: str, workflow_id: str, created_at: str) -> str:
 
 
 def record_path(state: Workflow) -> str | None:
-    """Return the path of the record from the worktree's root; ``None`` if there is none."""
+    """Return the record's path from the worktree's root; ``None`` if the state has no record."""
     status = state["status"]
     if status in ("in_progress", "blocked"):
         return state["record"]
@@ -237,7 +237,7 @@ class Aggregate:
     """Return whether the project's memory should know of an event."""
 
     def record_format(self, state: State) -> Any:
-        """Return what renders this state and parses it back."""
+        """Return the module or object that renders this state and parses it back."""
         raise NotImplementedError
 
     def parse(self, record: SignedRecord, rest: Fields | None, path: str, origin: Origin) -> State:
@@ -266,9 +266,8 @@ class Aggregate:
     def replay(self, read: Read) -> tuple[State | None, list[Event]]:
         """Return the state of a stream's events, and the events that do not fit.
 
-        An event with a valid hash may still say what Holdfast never wrote. The parsers of the
-        formats know what a state has to be; an event that leads to a state which they refuse is
-        left out.
+        An event with a valid hash may still have content that Holdfast never wrote. An event that
+        leads to a state which the format's parser refuses is left out.
         """
         state, unfit = _replay(self, read(), is_careful=False)
         if state is not None and flaw(self, state) is not None:
@@ -436,5 +435,5 @@ def aggregate_of(stream: str) -> Aggregate:
 
 
 def evolve_of(stream: str) -> Callable[[State | None, Event], State]:
-    """Return what applies an event to the state of a stream."""
+    """Return the function that applies an event to the state of a stream."""
     return aggregate_of(stream).evolve

@@ -137,7 +137,7 @@ def _current(document: Fields, milestones: list[Milestone]) -> str | None:
 
 
 def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
-    """Return the document's milestones in the order of the rest: tools sort keys of an object."""
+    """Return the document's milestones in the order of ``rest``: tools sort an object's keys."""
     progress = schema.table(document, "progress", [])
     current = schema.text(document, "currentMilestone", [], None)
     stored: dict[str, tuple[Fields, Path]] = {}

@@ -1,8 +1,8 @@
 """The loop format: units of work in bounded iterations, under a lifecycle.
 
 The units are the aggregate's tasks: ``tasks`` T1… in development, ``phases`` R1… in knowledge mode.
-The document's ``phase`` is the lifecycle, the aggregate's phases. What the units are about is in
-Markdown beside the record, so it is in ``rest`` here.
+The document's ``phase`` is the lifecycle, the aggregate's phases. The units are described in
+Markdown beside the record, so the descriptions are in ``rest`` here.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _units(tasks: list[Task], rest: Fields) -> dict[str, Fields]:
             hidden[name] = below
         entry["status"] = _WORDS[entry["status"]]
         if _BEGUN in entry:
-            # Last, as after parsing: equal states make equal bytes.
+            # It comes last, as after parsing, so that equal states make equal bytes.
             entry[_BEGUN] = entry.pop(_BEGUN)
         units[name] = entry
     if hidden:

@@ -11,8 +11,8 @@ the aggregate is in it automatically. Formats add what they need to detect edits
 ``under``, ``units``, and in ``extra`` the unknown fields that a known field hides.
 
 *Position.* A script that sets the current phase does not update the statuses, or the other way
-round. ``was`` is the position that was rendered, so that an edited value can be told from an old
-one.
+round. ``was`` is the position that was rendered; comparing it with the document shows what was
+edited.
 """
 
 from __future__ import annotations
@@ -470,7 +470,7 @@ def title_and_subject(name: str, rest: Fields) -> Fields:
 
 
 def merge_extra(document: Fields, rest: Fields, extra: Fields, nested: Collection[str]) -> None:
-    """Merge the unknown fields into the document; ``rest`` gets those that a known one hides."""
+    """Merge the unknown fields into the document; ``rest`` gets those that a known field hides."""
     hidden: Fields = {}
     for key, value in extra.items():
         if key not in document:
@@ -700,7 +700,7 @@ def move_to(
 
 
 def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
-    """Return the edited state; in its next cycle if the edit went back to where cycles begin.
+    """Return the edited state; in its next cycle if the edit moved back to the start of a cycle.
 
     A phase keeps only what the edit wrote: the fields of ``base`` belong to the last cycle.
     """
@@ -720,7 +720,7 @@ def next_cycle(base: Workflow, edited: Workflow) -> Workflow:
 
 
 def complete_until(phase_list: list[Phase], current: str | None) -> list[Phase]:
-    """Return phases of which only the current one is known: those before it are completed."""
+    """Return the phases with ``current`` in progress and all earlier ones completed."""
     if current is None:
         return phase_list
     names = [phase["name"] for phase in phase_list]

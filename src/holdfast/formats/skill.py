@@ -30,7 +30,7 @@ _TASK = {
 }  # fmt: skip
 """The names of a task's fields, in both directions, so that no key hides another."""
 _shown_tasks: dict[int, tuple[Task, Fields]] = {}
-"""Tasks as they are shown, by id: the same object again lets its text be reused."""
+"""Rendered tasks by ``id()``. Rendering a task to the same object lets its text be reused."""
 _SUBJECT, _TITLE = "feature_file", "feature_title"
 """The keys of subject and title in the context, unless the recipe has another for the subject."""
 

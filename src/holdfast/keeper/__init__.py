@@ -1,4 +1,4 @@
-"""The keeper: what a caller can do in a workspace, one method for each thing.
+"""The keeper: everything a caller can do in a workspace, one method for each action.
 
 A method that changes something makes one command of the core and runs it in a transaction. The
 others only read. Modules that few methods need are imported when such a method is called.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holdfast.workspace.trust import CommandRequest
 
     class Target(TypedDict, total=False):
-        """What a change is about."""
+        """The workflow that a change is for, and the id of the request."""
 
         workflow: str | None
         """The workflow's id; the caller's own workflow by default."""
@@ -78,8 +78,8 @@ class Keeper:
     ) -> None:
         """Open the workspace that ``path`` is in.
 
-        ``share`` is an earlier keeper of the same thread, whose open ledger is used again if it is
-        the same repository's.
+        ``share`` is an earlier keeper of the same thread. Its open ledger is reused if it belongs
+        to the same repository.
         """
         self.workspace = location.find(path)
         self.workspace.check_links(self.workspace.home)
@@ -372,13 +372,13 @@ class Keeper:
         return self._beside_tree(Receipt(state, [], self.store.take_notes()))
 
     def settle(self, *, workflow: str | None = None) -> Receipt:
-        """Adopt what a person or a tool did to a workflow's record, and change nothing else."""
+        """Adopt an edit of a workflow's record by a person or a tool, and change nothing else."""
         with self.session.transaction() as tx:
             stream = self.session.select(tx, workflow)
             return self.session.answer(tx.load(stream), [])
 
     def context(self) -> tuple[Fields, list[str]]:
-        """Return everything known here, with the layer that knows it, and the notes."""
+        """Return everything known here, with the layer that has it, and the notes."""
         from holdfast.keeper import degradation
 
         return degradation.report_layers(self.session), self.store.take_notes()
@@ -411,7 +411,7 @@ class Keeper:
             return True  # Naming it is always safe; the command itself has succeeded.
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
 
-    # What hooks ask
+    # For hooks
 
     def current_workflow(self) -> Workflow | Refusal:
         """Return this session's workflow, or why there is none. Change nothing."""
@@ -445,7 +445,7 @@ class Keeper:
     def awaits_briefing(self, workflow: str, session: str, lost_at: str = "") -> bool:
         """Return whether this session has no briefing since the last compaction.
 
-        ``lost_at`` is when its context lost the briefing by a compaction that nobody announced.
+        ``lost_at`` is when its context lost the briefing, by a compaction without a hook call.
         """
         for event in self.store.ledger.newest(workflow):
             if event["type"] == "context_compacted":
@@ -512,7 +512,7 @@ class Keeper:
     def add_violation(
         self, code: str, severity: str, details: str, **target: Unpack[Target]
     ) -> Receipt:
-        """Record a violation that a review reported. A grave one blocks the handing over."""
+        """Record a violation that a review reported. A severe one blocks the hand-over."""
         args = {"code": code, "severity": severity.upper(), "details": details}
         return self.session.do("add_violation", args, **target)
 
@@ -619,13 +619,13 @@ class Keeper:
         return transfer.export_lines(self.store, workflow)
 
     def import_file(self, path: str) -> Imported:
-        """Take in an export, ``-`` for standard input; raise ``Refused`` and take in nothing."""
+        """Import an export, ``-`` for standard input. Raise ``Refused`` if any of it is not valid."""
         from holdfast.keeper import transfer
 
         return transfer.import_file(self.session, path)
 
     def untrusted_commands(self) -> tuple[list[CommandRequest], list[str]]:
-        """Return the commands that the repository wants to run, and what could not be read."""
+        """Return the commands that the repository asks to run, and notes on unreadable files."""
         from holdfast.workspace import trust
 
         running = [stream.state for stream in self.store.ledger.states(ACTIVE)]
@@ -649,7 +649,7 @@ class Keeper:
     ) -> tuple[list[Fields], list[str]]:
         """Bring every layer beside the records up to date; return a row for each, and notes.
 
-        ``foreground``: whether a person or their agent asks, not an agent in the background.
+        ``foreground``: the caller is a person or their agent, not an agent in the background.
         """
         from holdfast.layers import sync
 
@@ -700,7 +700,7 @@ class Keeper:
 
         return recipes.load_with_source(name, self.workspace.root)
 
-    # What a workspace keeps beside its workflows
+    # Notes and logs beside workflows
 
     def drain_notes(self) -> list[str]:
         """Return the notes since the last answer, such as edits that were adopted or refused."""

@@ -1,4 +1,4 @@
-"""Verify the ledger's chain of events and every view of it, and repair what is wrong.
+"""Verify the ledger's chain of events and every view of it, and repair them.
 
 A repair recovers the events of a damaged ledger, rebuilds every view, and verifies again. Nothing
 is deleted: a damaged database is kept beside the new one, and the content of a record file is
@@ -87,7 +87,7 @@ def verify(store: Store, *, everything: bool = False) -> Report:
     """Check the ledger and the views. A view that is merely behind is not an error.
 
     In a ledger with more than ``RECENT_EVENTS``, only the newest are checked unless
-    ``everything`` is true, and the report says so.
+    ``everything`` is true. The report states the limit.
     """
     report = Report()
     after = 0
@@ -147,7 +147,7 @@ class Chain:
         self.broken: set[str] = set()
         """The streams with missing events."""
         self.given_up: set[str] = set()
-        """The streams of which an earlier repair found too little left for a state."""
+        """Streams with too few events left for a state, as found by an earlier repair."""
         self.versions: dict[str, int] = {}
         self._is_whole = after == 0
         self._next = after + 1
@@ -226,7 +226,7 @@ def name_events(first: int, last: int) -> str:
 
 
 def _check_streams(store: Store, chain: Chain, report: Report) -> None:
-    """Compare the tables with the events. Skip streams with missing events, or given up."""
+    """Compare the tables with the events. Skip streams with missing events and those given up."""
     ledger = store.ledger
     for stream in chain.versions:
         is_skipped = stream in chain.broken or stream in chain.given_up

@@ -1,6 +1,6 @@
 """Work with the layers that are left when another one is missing.
 
-``report_layers`` and ``describe_layers`` say what each layer has. ``recover`` finds workflows if
+``report_layers`` and ``describe_layers`` report each layer. ``recover`` finds workflows if
 the ledger was lost: a record is enough; without records, a Memory server still has the position
 of a workflow, and the memory of the project has a sentence about it.
 
@@ -54,7 +54,7 @@ _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 """Errors of a queued command that is malformed, because another client can write to the server."""
 
 
-# What each layer has
+# Layer reports
 
 
 def report_layers(session: Session) -> Fields:
@@ -153,7 +153,7 @@ def _look_at_memory(store: Store) -> Fields:
 
 
 def _look_at_graph(store: Store) -> Fields:
-    """Describe the newest active workflow in the graph; ``why`` as for the memory."""
+    """Describe the newest active workflow in the graph; ``why``, if it cannot be read."""
     layer: Fields = {"layer": "L3", "available": False, "target": None, "position": None}
     try:
         layer["target"] = settings.load(store.workspace.root).graph()
@@ -381,7 +381,7 @@ def _read_queue(graph: RemoteGraph, name: str) -> list[Fields]:
 def _queue_of(store: Store) -> tuple[str, str]:
     """Return the name of a workspace's queue on the server, and the path of its mark.
 
-    The mark says that a queue exists. It is in the person's folder, which can be written.
+    The mark means that a queue exists. It is in the person's folder, which can be written.
     """
     key = digest(os.path.realpath(store.workspace.home).encode())[:12]
     return f"holdfast-pending:{key}", os.path.join(person_folder(), PENDING, key)

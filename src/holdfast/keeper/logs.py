@@ -45,7 +45,7 @@ class Interviews:
         questions: int = 0,
         id: str | None = None,
     ) -> Receipt:
-        """Record how sure a skill was in the end, all in all and in each dimension."""
+        """Record a skill's final confidence, overall and in each dimension."""
         args = {
             "skill": skill,
             "confidence": confidence,
@@ -55,12 +55,12 @@ class Interviews:
         return self._session.do_log("interview", "record_interview", args, id=id)
 
     def skip(self, skill: str, reason: str, *, id: str | None = None) -> Receipt:
-        """Record that the user did not want to be asked."""
+        """Record that the user declined an interview."""
         args = {"skill": skill, "reason": reason}
         return self._session.do_log("interview", "skip_interview", args, id=id)
 
     def show(self) -> Interview:
-        """Return the newest interviews, and those that nobody wanted."""
+        """Return the newest interviews, and those that the user declined."""
         state: Interview = self._session.log_state("interview")
         return state
 
@@ -82,7 +82,7 @@ class Delegations:
         duration_ms: int | None = None,
         id: str | None = None,
     ) -> Receipt:
-        """Record what an agent was given, and how it ended."""
+        """Record an agent's task and its result."""
         args = {
             "agent": agent,
             "model": model,
@@ -148,7 +148,7 @@ def has_initiatives(session: Session) -> bool:
 def initiative_for_workflow(session: Session, name: str | None, milestone: str | None) -> Fields:
     """Return the initiative and the milestone that a new workflow is for.
 
-    Without a name, the current ones. Raise ``Refused`` if there is no such initiative or milestone.
+    Default to the current ones. Raise ``Refused`` if there is no such initiative or milestone.
     """
     state: InitiativesState = session.log_state(LOG)
     key = state["current"] if name is None else core.find_key(state, name)
@@ -182,7 +182,7 @@ def initiative_view(key: str, initiative: Initiative) -> Fields:
 
 
 def suggest_initiative(session: Session, refused: Refused) -> Refused:
-    """Return a refusal to resume a workflow, extended by the initiative to go on with, if any."""
+    """Return a refusal to resume a workflow, extended by the initiative to continue, if any."""
     try:
         state: InitiativesState = session.log_state(LOG)
         initiative = core.current_of(state)
@@ -210,8 +210,8 @@ def suggest_initiative(session: Session, refused: Refused) -> Refused:
 def milestone_folders(workspace: Workspace) -> list[str]:
     """Return the names of the folders that may belong to an initiative.
 
-    A folder that a link leads out of the workspace is included: whoever recovers it is told why it
-    cannot be read. Raise a ``Fault`` if the folders cannot be listed.
+    A folder that a link leads out of the workspace is included, so that recovering it can report
+    why it cannot be read. Raise a ``Fault`` if the folders cannot be listed.
     """
     top = settings.load(workspace.root).milestones
     return [

@@ -1,4 +1,4 @@
-"""What leaves the folders of records, and how it comes back.
+"""Remove and restore records of ended workflows; move the folders of loops.
 
 The records of expired workflows, and of skill workflows that ended long ago, are removed. Each
 removal is an event, and ``holdfast resume ID`` restores the workflow.
@@ -114,8 +114,8 @@ def active_record(state: Workflow) -> str:
 def bring_here(tx: Transaction, state: Workflow) -> str:
     """Move a loop's folder from the archive or another worktree to its place in this worktree.
 
-    Return the path of its record. The event follows: a process that is killed before it leaves some
-    pages here and the loop where it was, and another ``resume`` moves the rest.
+    Return the path of its record. The event is recorded afterwards. If the process is killed before
+    that, some pages are here and the loop is where it was; another ``resume`` moves the rest.
     """
     store = tx.store
     record = active_record(state)
@@ -185,7 +185,7 @@ def free_archive_folder(root: str, slug: str, now: str) -> str:
 
 
 def _is_taken(folder: str) -> bool:
-    """Return whether a folder has files. One spare is left by a writer killed before its commit."""
+    """Return whether a folder has files besides the spare of a killed writer."""
     if not os.path.lexists(folder):
         return False
     try:

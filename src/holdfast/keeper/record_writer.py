@@ -52,7 +52,7 @@ class LoadedStream:
         self.raw: bytes | None = None
         """The bytes at the record's path that the next record may replace."""
         self.location: Location | None = None
-        """The record's place as it was looked up last."""
+        """The record's location as it was looked up last."""
         self.address: tuple[str, str] | None = None
         """Worktree and path of the record that the next commit writes; ``None`` for no record."""
         self.old_address: tuple[str, str] | None = None
@@ -60,15 +60,15 @@ class LoadedStream:
         self.is_named = False
         """True if the record's name must be durable, because its absence has a meaning."""
         self.record = b""
-        """The record that the next commit puts in its place."""
+        """The bytes of the record that the next commit writes."""
         self.spare = ""
-        """The path at which that record is written, beside its place."""
+        """The path of the spare file, beside the record's, at which those bytes are prepared."""
         self.events: list[Event] = []
         """Events that are appended and not committed yet."""
         self.is_shown = False
         """True if the next commit writes the record."""
         self.is_imported = False
-        """True if the state is not simply the sum of the events: some of them may make no sense."""
+        """True if the state may leave out imported events that make no sense."""
 
     @property
     def ends_when_removed(self) -> bool:
@@ -90,7 +90,7 @@ class LoadedStream:
         return self.row
 
     def find_addresses(self, here: str) -> None:
-        """Find where the next record belongs, and the place that it leaves."""
+        """Find the address of the next record, and the one that it leaves."""
         before, after = self.before, self.state
         self.address = self.aggregate.record_address(after, here)
         self.old_address = None
@@ -101,7 +101,7 @@ class LoadedStream:
         if old == self.address:
             if old is None or old[1] == after["record"] or formats.is_archived(after["record"]):
                 return
-            # It ended: a copy from before is still among the active ones.
+            # It ended, and an older copy is still among the active records.
             old = before["worktree"], after["record"]
         if old is not None and not formats.is_archived(old[1]):
             self.old_address = old
@@ -119,9 +119,9 @@ class RecordWriter:
         self._expected[path] = raw
 
     def prepare(self, loaded: LoadedStream) -> Location | None:
-        """Write a record beside its path, and note in the ledger how it looks.
+        """Write a record beside its path, and put its digest and file status into the ledger.
 
-        Return where it belongs; ``None`` if the stream has no record, or its worktree is gone.
+        Return its location; ``None`` if the stream has no record, or its worktree is gone.
         Raise ``Fault`` if the record cannot be written, ``Refused`` if it would be too large.
         """
         store = self._store
@@ -154,7 +154,7 @@ class RecordWriter:
         return location
 
     def put(self, loaded: LoadedStream, location: Location) -> str | None:
-        """Put a record in its place; return the path of what an editor saved there meanwhile."""
+        """Move a record to its path; return the path of what an editor saved there meanwhile."""
         files, durable, path = self._store.files, loaded.is_named, location.path or ""
         expected = self._expected.pop(path, loaded.raw)
         loaded.raw = loaded.record
@@ -188,9 +188,9 @@ class RecordWriter:
     def missing_formal_marks(
         self, streams: dict[str, LoadedStream]
     ) -> tuple[list[str], list[LoadedStream]]:
-        """Return the marks that are gone, and the formal records beside them that are gone, too.
+        """Return the missing marks, and the streams of missing formal records beside them.
 
-        These are added to ``streams``, and are written again.
+        The streams are added to ``streams``, and their records are written again.
         """
         store = self._store
         missing: list[str] = []

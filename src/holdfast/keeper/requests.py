@@ -23,11 +23,11 @@ _COMPARED = (
     "name", "outcome", "path", "phase", "problem", "reason", "recipe", "remaining", "solution",
     "step", "subject", "task", "text", "values", "when", "words", "workflow",
 )  # fmt: skip
-"""Arguments that a caller gives. Others, such as what git reports, may differ in a repetition."""
+"""Arguments from the caller. Others, such as git's answers, may differ in a repetition."""
 
 
 def fingerprint(kind: str, args: Fields) -> str:
-    """Return a digest of a request, which tells a repetition from a different request."""
+    """Return a digest of a request, by which a repetition is recognised."""
     compared = {name: args[name] for name in _COMPARED if name in args}
     return json_text.digest(json_text.dumps([kind, compared]).encode(errors="replace"))[
         :_FINGERPRINT_DIGITS

@@ -1,4 +1,4 @@
-"""One session's access to a workspace: who asks, which workflow is meant, and how it is changed."""
+"""One session's access to a workspace: identify the caller, select the workflow, and change it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PENDING = "pending"
 SESSION_LIVES = "1h"
 """The time that a session whose process is unknown counts as live after its last change."""
 MAX_CANDIDATES = 200
-"""The number of workflows that are looked at to find the one that is meant."""
+"""The maximum number of workflows that a selection considers."""
 _MAX_PICKS = 2
-"""Loading the workflow that is meant may end it, if another workflow's record is in its place."""
+"""Attempts to select: loading a workflow may end it, if another one's record is at its path."""
 _STARTED = 19
-"""Which field of ``/proc/PID/stat`` tells when a process began, counted from its name."""
-# The plus keeps SQLite from the index by worktree: the one by time needs no sorting.
+"""The index of a process's start time in ``/proc/PID/stat``, counted from its name."""
+# The plus keeps SQLite from using the index by worktree: the index by time needs no sorting.
 _HERE = f"{ACTIVE} AND +worktree = ? AND (floating = 1 OR branch IS NULL OR branch = ?)"
 _NEWEST = f"ORDER BY updated_at DESC, seq DESC LIMIT {MAX_CANDIDATES}"
 
@@ -48,12 +48,12 @@ class Receipt:
     ) -> None:
         self.state = state
         self.record = formats.record_path(state) if "recipe" in state else None
-        """The path of its record now; ``None`` if it has none any more."""
+        """The current path of its record; ``None`` if it no longer has one."""
         self.seqs = seqs
         self.notes = notes
         self.resumed = resumed
         self.signal: str | None = None
-        """The line that a script looks for if it waits for the end of a workflow or a feature."""
+        """The line that scripts search for to detect the end of a workflow or a feature."""
 
 
 class Session:
@@ -116,12 +116,12 @@ class Session:
             return degradation.queue_command(self, server, kind, args, workflow, id)
 
     def committed(self, tx: Transaction, stream: str, events: list[Event]) -> Receipt:
-        """Commit what was asked for, and answer."""
+        """Commit the caller's command; return its receipt."""
         tx.commit(is_asked=True)
         return self.answer(tx.load(stream), [event["seq"] for event in events])
 
     def answer(self, state: Any, seqs: list[int]) -> Receipt:
-        """Return the receipt. What is noticed until the lock is free is added to its notes."""
+        """Return the receipt. Notes made before the lock is released are still added to it."""
         self._notes = self.store.take_notes()
         return Receipt(state, seqs, self._notes)
 
@@ -144,10 +144,10 @@ class Session:
     def repeat(
         self, tx: Transaction, id: str | None, workflow: str | None = None, request_digest: str = ""
     ) -> Receipt | None:
-        """Return the answer to a command that was carried out before, under the same id.
+        """Return the answer to an earlier command with this id; ``None`` if there is none.
 
-        Raise ``Refused`` if it was another command, or about another workflow than the one that
-        is named.
+        Raise ``Refused`` if the id belongs to another command, or to another workflow than
+        ``workflow``.
         """
         events = (
             [] if id is None else tx.repeat(id, workflow=workflow, request_digest=request_digest)
@@ -171,7 +171,7 @@ class Session:
             return self.repeat(tx, id)
 
     def spread(self) -> None:
-        """Bring ``MEMORY.md`` up to date after news, when the lock is free again."""
+        """Update ``MEMORY.md`` after an event that it shows, once the lock is released."""
         if self._is_spreading:
             return
         notes, self._notes = self._notes, None
@@ -188,7 +188,7 @@ class Session:
             notes += self.store.take_notes()
 
     def replay_queue(self) -> None:
-        """Carry out what a Memory server kept while the workspace could not be written."""
+        """Replay the commands that a Memory server queued while the workspace was read-only."""
         if self._is_replaying:
             return
         from holdfast.keeper import degradation
@@ -199,10 +199,10 @@ class Session:
         finally:
             self._is_replaying = False
 
-    # Which workflow
+    # Selecting a workflow
 
     def select(self, tx: Transaction, workflow: str | None) -> str:
-        """Load the workflow that is meant, and return its stream; raise ``Refused`` if none is."""
+        """Select and load a workflow, and return its stream; raise ``Refused`` if there is none."""
         if workflow is not None:
             if not is_workflow(workflow):
                 raise self.not_found(workflow)
@@ -223,20 +223,20 @@ class Session:
         return stream
 
     def adopt_unknown(self, tx: Transaction) -> bool:
-        """Adopt records that the ledger does not know; say whether there were any."""
+        """Adopt records that the ledger does not know; return whether there were any."""
         from holdfast.adopt import unknown_workflows
 
         return unknown_workflows.adopt_all(tx)
 
     def look(self, workflow: str | None = None) -> Workflow:
-        """Return the state of the workflow that is meant; raise ``Refused``. Change nothing."""
+        """Return the state of the selected workflow; raise ``Refused``. Change nothing."""
         seen = self.peek(workflow)
         if isinstance(seen, Refusal):
             raise seen.error()
         return seen
 
     def peek(self, workflow: str | None = None) -> Workflow | Refusal:
-        """Return the state of the workflow that is meant, or why there is none. Change nothing."""
+        """Return the state of the selected workflow, or a refusal. Change nothing."""
         is_picked = workflow is None
         if workflow is None:
             picked = self.picked()
@@ -258,7 +258,7 @@ class Session:
         return Refusal(refused.code, refused.message, refused.hint, **refused.details)
 
     def _peek_unknown(self, workflow: str | None) -> Workflow | None:
-        """Return the state of a record that the ledger does not know, if it is the one meant."""
+        """Return the state of an unknown record, if it is the one that the caller names."""
         from holdfast.adopt import unknown_workflows
 
         states = unknown_workflows.peek_all(self.store)
@@ -280,7 +280,7 @@ class Session:
         )
 
     def picked(self) -> Fields | Refusal:
-        """Return the row of the workflow that is meant, or why there is none."""
+        """Return the row of the selected workflow, or a refusal."""
         ledger, here, asker = self.store.ledger, self.workspace, self.asker()
         own = [stream.row for stream in ledger.active_of_session(self.id, self.pid)]
         rows = (
@@ -291,7 +291,7 @@ class Session:
         return selection.choose(rows, asker, self.live(rows))
 
     def chosen(self, rows: list[Fields]) -> Fields | Refusal:
-        """Return the row of these that is meant, or why none is."""
+        """Return the selected row of these, or a refusal."""
         return selection.choose(rows, self.asker(), self.live(rows))
 
     def asker(self) -> selection.Asker:
@@ -300,7 +300,7 @@ class Session:
         return selection.Asker(self.id, self.pid, born, here.name, here.branch())
 
     def live(self, rows: list[Fields]) -> set[str]:
-        """Return the ids of those sessions that still run."""
+        """Return the ids of the sessions in these rows that still run."""
         now_ms = self.store.now_ms()
         live = set()
         running: dict[tuple[int, int | None], bool] = {}
@@ -384,7 +384,7 @@ class Change:
         self._tx.__exit__(kind, error, trace)
 
     def load(self) -> Any:
-        """Return the state, with what was decided so far."""
+        """Return the state after the commands so far."""
         return self._tx.load(self._stream)
 
     def decide(self, kind: str, /, **args: Any) -> None:
@@ -401,12 +401,12 @@ class Change:
         self._events += self._tx.do(self._stream, kind, args, request)
 
     def commit(self) -> Receipt:
-        """Make what was decided durable, write the record, and answer."""
+        """Make the events durable, write the record, and return the receipt."""
         return self._session.committed(self._tx, self._stream, self._repeated or self._events)
 
 
 def _is_running(pid: int, born: int | None) -> bool:
-    """True if that process runs; ``born`` tells it from one that got its number later."""
+    """True if the process runs. ``born`` excludes a later process that got the same pid."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -417,11 +417,11 @@ def _is_running(pid: int, born: int | None) -> bool:
 
 
 def _born(pid: int) -> int | None:
-    """Return when a process was started, as its kernel counts; ``None`` where nothing tells."""
+    """Return a process's start time in the kernel's units; ``None`` if it is unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
     except OSError:
         return None
-    # Its name, in brackets, may hold anything.
+    # The process's name, in brackets, may contain any character.
     return int(text.rpartition(b")")[2].split()[_STARTED])

@@ -1,7 +1,7 @@
-"""One workspace as one process has it open: ledger, record files, clock, and what was noticed.
+"""One workspace, opened by one process: ledger, record files, clock and notes.
 
-Looking is done here: ``peek`` reads the ledger and compares the record with it, without a lock
-and without writing. Every change is a ``Transaction``.
+Reads happen here: ``peek`` reads the ledger and compares the record with it, without a lock and
+without writing. Every change is a ``Transaction``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Store:
         self.forecasts: list[str] = []
         """Notes of looks, on findings that are not recorded yet."""
         self.has_news = False
-        """True after something was recorded that belongs into the project's memory."""
+        """True after an event that the project's memory shows."""
         self.open_transaction: Transaction | None = None
 
     def _is_own(self, raw: bytes) -> bool:
@@ -96,12 +96,12 @@ class Store:
             self.notes.append(text)
 
     def foretell(self, text: str) -> None:
-        """Note what a look saw and did not record."""
+        """Add a note on a finding that a read did not record."""
         if text and text not in self.forecasts:
             self.forecasts.append(text)
 
     def take_notes(self) -> list[str]:
-        """Return what was noticed since the last answer, and forget it."""
+        """Return the notes since the last answer, and forget them."""
         notes = [*self.notes, *self.forecasts]
         self.notes, self.forecasts = [], []
         return notes
@@ -117,15 +117,15 @@ class Store:
         except (recipes.NoRecipe, recipes.BadRecipe):
             return None
 
-    # Looking
+    # Reading
 
     def peek(self, stream: str) -> Peek | None:
-        """Return a stream as it stands, and what its record says otherwise; ``None`` if unknown."""
+        """Return a stream's state and the finding about its record; ``None`` if it is unknown."""
         held = self.stream(stream)
         return None if held is None else self.peek_at(held)
 
     def stream(self, name: str) -> Stream | None:
-        """Return a stream of the ledger; raise ``Fault`` if only its events are there."""
+        """Return a stream of the ledger; raise ``Fault`` if it has events but no row."""
         held = self.ledger.stream(name)
         if held is None and self.ledger.last_version(name):
             state, _ = aggregate_of(name).replay(lambda: self.ledger.events(name))
@@ -143,7 +143,7 @@ class Store:
         return Peek(held.row, self.preview(subject, finding), finding)
 
     def state_of(self, stream: str) -> Any:
-        """Return the state of a stream as a look sees it; a log that was never begun is blank."""
+        """Return the state of a stream as ``peek`` does; a log without events is blank."""
         seen = self.peek(stream)
         if seen is not None:
             return seen.state
@@ -185,7 +185,7 @@ class Store:
         return self.locate(worktree, record).path
 
     def preview(self, subject: Subject, finding: Finding) -> Any:
-        """Return the state that a finding will lead to, as far as nothing speaks against it."""
+        """Return the state after the commands of a finding, up to the first refused one."""
         state = subject.state
         at = self.now()
         commands = list(finding.commands)
@@ -210,9 +210,9 @@ class Store:
         return aggregate_of(stream).blank() if state is None else state
 
     def mark_unread(self) -> None:
-        """Make the mark by which hooks know that reading may be required, at the price of a stat.
+        """Make the mark file that tells hooks, with a single stat, that reading may be required.
 
-        It is made before a state that requires reading is committed. A mark too many only costs
+        It is made before a state that requires reading is committed. A needless mark only costs
         time.
         """
         mark = self.workspace.unread_mark

@@ -1,4 +1,4 @@
-"""A transaction: the way of every change.
+"""A transaction: every change is made in one.
 
     lock -> load -> decide -> append -> commit (the sync) -> put the records in place -> unlock
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _NEW = ""
 """The stream of a workflow that has no id yet; it is never loaded."""
 _MAX_SAVES = 4
-"""The number of saves that a commit adopts which editors made during it."""
+"""The maximum number of saves by editors, made during a commit, that it adopts."""
 
 
 class Transaction:
@@ -47,20 +47,20 @@ class Transaction:
         self._streams: dict[str, LoadedStream] = {}
         self._is_begun = False
         self._busy_files: list[tuple[str, str, str]] = []
-        """Worktree, path and stream of files that the next transaction must look at again."""
+        """Worktree, path and stream of files that the next transaction must check again."""
         self._unchecked_files: list[tuple[str, str, str]] = []
-        """Worktree, path and stream of files of the last transaction, not looked at yet."""
+        """Worktree, path and stream of files of the last transaction, not checked yet."""
         self._saved: list[tuple[str, str]] = []
         """Stream and path of what editors saved during commits, to be adopted one by one."""
         self._is_adopting = False
-        """True while one of them is adopted, by a commit of its own."""
+        """True while one of these saves is being adopted, in a separate commit."""
         self._request = ""
         self._is_ending = False
-        """True when everything that was asked for is appended."""
+        """True when all events of the caller's command are appended."""
         self._placed: dict[str, os.stat_result] = {}
         """The files that were put in place, by their paths."""
         self._must_look_again = False
-        """True if a file must be looked at again, or could not be put in place."""
+        """True if a file must be checked again, or could not be put in place."""
 
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
@@ -111,9 +111,9 @@ class Transaction:
     # Loading
 
     def load(self, stream: str) -> Any:
-        """Return a stream's state, with what was appended so far; ``None`` if there is none.
+        """Return a stream's state after the appended events; ``None`` if there is no such workflow.
 
-        When it is loaded first, its record is settled.
+        Loading a stream for the first time settles its record.
         """
         cached = self._streams.get(stream)
         if cached is not None:
@@ -134,14 +134,14 @@ class Transaction:
         return loaded.state
 
     def subject(self, stream: str) -> Subject:
-        """Return the place of a loaded stream's record, with the state of this transaction."""
+        """Return a loaded stream with its record's location and the state of this transaction."""
         loaded = self._streams[stream]
         if not loaded.seq and not loaded.is_workflow:
             return self.store.blank_subject(stream)
         return self.store.subject(stream, loaded.state, loaded.seq, loaded.hash)
 
     def forget(self, stream: str) -> None:
-        """Load the stream again when it is asked for next."""
+        """Make the next ``load`` read the stream again."""
         self._streams.pop(stream, None)
 
     def is_loaded(self, stream: str) -> bool:
@@ -167,7 +167,7 @@ class Transaction:
             except Fault as fault:
                 if fault.code != "ledger_damaged":
                     raise
-                continue  # Whoever needs this stream is told; ``repair`` must get past it.
+                continue  # A command on this stream reports it; ``repair`` must get past it.
             if is_workflow(stream) and state is None:
                 continue  # The ledger lost the workflow; its record is all that remains.
             if has_unmerged_save:
@@ -206,9 +206,9 @@ class Transaction:
         self, id: str | None, *, log: str | None = None, workflow: str | None = None,
         request_digest: str = "",
     ) -> list[Event]:  # fmt: skip
-        """Return the events that an earlier request with this id recorded, durable by now.
+        """Return the events that an earlier request with this id recorded, and make them durable.
 
-        Return an empty list for a new id; raise ``Refused`` if it is another request's.
+        Return an empty list for a new id; raise ``Refused`` if it belongs to another request.
         """
         if id is None:
             return []
@@ -234,7 +234,7 @@ class Transaction:
         return outcome
 
     def decide_new(self, kind: str, args: Fields) -> list[Draft]:
-        """Return the events that open a workflow, whatever its stream had before."""
+        """Return the events that open a workflow, even if its stream has earlier events."""
         return self.decide(_NEW, kind, args)
 
     def do(self, stream: str, kind: str, args: Fields, id: str | None = None) -> list[Event]:
@@ -297,19 +297,19 @@ class Transaction:
         return loaded.aggregate.replay(lambda: self.store.ledger.events(loaded.stream))
 
     def _touch(self, stream: str) -> LoadedStream:
-        """Return a stream of this transaction. One that was not loaded is not settled."""
+        """Return a stream of this transaction. Do not settle one that was not loaded."""
         loaded = self._streams.get(stream)
         if loaded is None:
             held = self.store.ledger.stream(stream)
             loaded = LoadedStream(stream, held.state if held else None, held.row if held else None)
             if held is None:
-                # A history whose beginning is lost has no state, and is continued all the same.
+                # A history whose beginning is lost has no state, but can still be continued.
                 loaded.version = self.store.ledger.last_version(stream)
             self._streams[stream] = loaded
         return loaded
 
     def replace_state(self, stream: str, state: Any) -> None:
-        """Record a whole state, whatever the stream's events gave before."""
+        """Record a whole state, in place of the one that the stream's events give."""
         record = {"record": state["record"]} if is_workflow(stream) else {}
         self._touch(stream)
         self.append(stream, self.decide(stream, "adopt_record", {"state": state, **record}))
@@ -319,11 +319,11 @@ class Transaction:
         self._streams[stream].is_shown = True
 
     def settled_bytes(self, stream: str) -> bytes | None:
-        """Return the bytes that were in the record's place when the stream was settled."""
+        """Return the bytes of the record file when the stream was settled."""
         return self._streams[stream].raw
 
     def expect(self, stream: str, raw: bytes | None) -> None:
-        """Let the stream's next record replace these bytes: what they say is adopted or kept."""
+        """Let the stream's next record replace these bytes, which are adopted or kept elsewhere."""
         self._streams[stream].raw = raw
 
     def expect_at(self, path: str, raw: bytes) -> None:
@@ -335,19 +335,19 @@ class Transaction:
         return self.store.ledger.head_seq + 1
 
     def put_fact(self, name: str, value: str) -> None:
-        """Keep a small fact with the next commit."""
+        """Store a small fact with the next commit."""
         self.begin()
         self.store.ledger.put_fact(name, value)
 
     def keep_looking_for(self, worktree: str, path: str, stream: str) -> None:
-        """Let the next transaction look at this file again."""
+        """Let the next transaction check this file again."""
         if (worktree, path, stream) not in self._busy_files:
             self._busy_files.append((worktree, path, stream))
             self.begin()
         self._must_look_again = True
 
     def begin(self, identity: str = "") -> None:
-        """Begin to write, unless that was done. A new ledger gets this identity."""
+        """Begin to write, unless already begun. A new ledger gets this identity."""
         if not self._is_begun:
             self.store.ledger.begin(identity)
             self._is_begun = True
@@ -355,7 +355,7 @@ class Transaction:
     # Committing
 
     def commit(self, *, is_asked: bool = False) -> None:
-        """Make what was appended durable, then put the records in their places.
+        """Make the appended events durable, then put the records in place.
 
         ``is_asked``: this commits the caller's own command. A record that cannot be put in place is
         then a fault. In a commit before that, such as an adoption, it is a note.
@@ -373,7 +373,7 @@ class Transaction:
                 except Fault as fault:
                     if fault.code != "unknown_outcome" or is_asked or self._is_ending:
                         raise
-                    # A retry under the id of an adoption would not carry out what was asked for.
+                    # A retry under the id of an adoption would not carry out the caller's command.
                     raise _not_carried_out(fault) from fault
                 for mark in missing_marks:
                     self._writer.make_formal_mark(mark)
@@ -381,7 +381,7 @@ class Transaction:
             if not self._saved or self._is_adopting:
                 return
             if adopted == _MAX_SAVES:
-                # An editor saves again and again. The next transaction looks for the rest.
+                # An editor saves again and again. The next transaction adopts the rest.
                 self._saved.clear()
                 self._must_look_again = True
                 return
@@ -395,7 +395,7 @@ class Transaction:
     def _settle_saved(self, stream: str, path: str) -> None:
         """Adopt what an editor saved during the commit.
 
-        A failure leaves it to the next transaction: what was asked for is recorded already.
+        After a failure the next transaction adopts it: the caller's command is recorded already.
         """
         names = list(self._streams)
         try:
@@ -446,7 +446,7 @@ class Transaction:
                     store.files.drop(loaded.spare)
             ledger.roll_back()
             self._is_begun = False
-            # Nothing of this may be committed later, whoever catches the error.
+            # None of these events may be committed later, even if a caller catches the error.
             self._streams.clear()
             raise
         self._is_begun = False

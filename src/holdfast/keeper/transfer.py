@@ -1,4 +1,4 @@
-"""Take in events from elsewhere: an export, or an earlier ledger of this folder; write exports.
+"""Import events: from an export, or from an earlier ledger of this folder; write exports.
 
 An export has a header line, the events with their hashes, the current records, and an end line. An
 import adds the whole file or nothing, and importing a file again changes nothing. Evidence from
@@ -45,7 +45,7 @@ _HEADER = "holdfast_export"
 _END = "end"
 """The key of an export's last line, which has the number of events. A truncated file lacks it."""
 _SURFACE = "import"
-"""The surface of events that an import adds by itself."""
+"""The surface of events that the import itself adds."""
 _SEQ, _ID, _STREAM, _BY, _PART = 0, 1, 3, 8, 9
 """Columns of an event's row."""
 _SEGMENT = re.compile(r"ledger-(0*[1-9][0-9]*)-[0-9]+\.ndjson")
@@ -205,7 +205,7 @@ def _news(tx: Transaction, rows: list[Row], name: str) -> list[Row]:
 
 
 def _is_of_import(row: Row) -> bool:
-    """Return True for an event that an import added by itself."""
+    """Return True for an event that the import itself added."""
     return f'"surface":"{_SURFACE}"' in row[_BY]
 
 
@@ -253,7 +253,7 @@ def upgrade(session: Session) -> None:
 
 
 def _move_into_git(store: Store) -> bool:
-    """Move a ledger from before ``git init`` into git's folder; return False if there is none.
+    """Move a ledger from before ``git init`` into git's folder; return False if it does not exist.
 
     A ledger that is not on this person's list came with the folder and is not trusted.
     """

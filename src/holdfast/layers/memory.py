@@ -2,8 +2,8 @@
 
 The section is computed from the whole state of the workspace, so a missed update is made up for by
 the next one, and the file is written only if the section changes. The section is between two marks,
-and no byte outside of it is changed. Inside it, lines of other writers are kept. What was written
-last is remembered beside the ledger, so that a line that an editor removed stays out.
+and no byte outside of it is changed. Inside it, lines of other writers are kept. The last written
+text is stored beside the ledger, so that a line that an editor removed stays out.
 
 The file is the one that Claude Code loads for this project. ``HOLDFAST_MEMORY`` and the settings
 come first. A path that comes with a repository must stay inside the workspace; a person's own
@@ -182,7 +182,7 @@ class Memory:
         return os.path.join(self._source.workspace.home, _STATE_FILE)
 
     def _remembered(self, path: str) -> Fields:
-        """Return what was written last; empty if it is unknown or was another file."""
+        """Return the text that was written last; empty if it is unknown or was another file."""
         try:
             stored = json_text.loads(self._source.disk.read_own(self._state_path) or b"{}")
         except json_text.BadJson:
@@ -219,7 +219,7 @@ class Memory:
         row, state = stream.row, stream.state
         if row["status"] == "expired":
             return expiry_line(row["recipe"], row["title"], row["phase"])
-        # Its last event says how it was completed, unless something was noted after that.
+        # Its last event shows how it was completed, unless another event followed.
         last = next(self._source.ledger.newest(row["id"], 1))
         is_completion = last["type"] == "workflow_completed"
         ending = last["data"] if is_completion else {**state, "skipped": pending(state)}
@@ -279,7 +279,7 @@ class MemorySection:
             # Clients load the first lines only, and would not see a section at the end.
             return body + self._newline + self._before
         gap = b""
-        # A section that comes and goes must not leave a line behind each time.
+        # Adding and removing the section must not leave a line behind each time.
         has_blank_line = self._before.endswith(self._newline * 2)
         if self.lines is None and self._before and not has_blank_line:
             has_line_end = self._before.endswith((b"\n", b"\r"))
@@ -334,7 +334,7 @@ def merge(
         next_parts.append((heading, fresh))
     room = max(room - len(others), 0)
     while sum(len(sentences) + bool(sentences) for _, sentences in next_parts) > room:
-        # The last sentence of the last part goes first.
+        # The last sentence of the last part is dropped first.
         next(sentences for _, sentences in reversed(next_parts) if sentences).pop()
     lines = render(next_parts)
     return lines, others, {"written": lines, "dropped": dropped}
@@ -357,7 +357,7 @@ def _is_ours(line: str, ours: set[str]) -> bool:
     return line in ours or any(text.startswith(LINE_BEGINNINGS) for text in bullets([line]))
 
 
-# Where the file is
+# The file's path
 
 
 def find_path(workspace: Workspace) -> str | None:

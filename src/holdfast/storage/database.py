@@ -1,11 +1,11 @@
 """Open, read and write the ledger's database. Nothing else opens ``ledger.db``.
 
-These rules are what makes a committed event safe, and each has a test that fails without it
+These rules make a committed event safe, and each has a test that fails without it
 (``tests/storage/test_opening.py``):
 
-- Writers queue at a kernel lock on a file of its own. Whoever gets the lock compares lock and
-  database with their paths, and opens them again if somebody replaced them: a connection to a
-  deleted file would accept commits that nobody can ever read.
+- Writers queue at a kernel lock on a file of its own. The writer that gets the lock compares lock
+  and database with their paths, and opens them again if another process replaced them: commits to a
+  deleted file could never be read.
 - The database is made under another name, whole, and then renamed.
 - The journal is written ahead (WAL) and synced at every commit. Checkpoints run only under the
   lock, because one that races a writer can lose commits (SQLite 3.7.0 to 3.51.2).
@@ -13,7 +13,7 @@ These rules are what makes a committed event safe, and each has a test that fail
   that cannot write there can still read. Where they are missing, such a reader uses a copy.
 - Readers open the file read-only, take no lock, and never wait for a writer. Only an older schema
   makes a reader take the lock, once, to bring it up to date.
-- A ``COMMIT`` that fails may have happened: the caller is told that the outcome is unknown.
+- A ``COMMIT`` that fails may have happened: the ``Fault`` reports an unknown outcome.
 - Where memory cannot be shared between processes, SQLite's older journal is used. A network file
   system is refused: its locks cannot be trusted.
 """
@@ -92,7 +92,7 @@ class Database:
         self._disk = disk
         self._wait_s = wait_s
         self._belongs_here = belongs_here
-        """Returns False if the repository's ledger belongs elsewhere by now: none is made then."""
+        """Returns False if the ledger belongs elsewhere by now. Then none is made here."""
         self.lock = Lock(os.path.join(folder, "lock"), disk)
         self._connection: Connection | None = None
         self._is_writable = False
@@ -107,7 +107,7 @@ class Database:
     # Reading
 
     def rows(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query, without taking a lock; none where there is no ledger yet."""
+        """Yield the rows of a query, without taking a lock; no rows if there is no ledger yet."""
         connection = (self.lock.is_held and self._connection) or self._for_reading()
         if connection is None:
             return
@@ -117,11 +117,11 @@ class Database:
             raise self._fault(error) from error
 
     def row(self, statement: str, values: tuple[object, ...] = ()) -> tuple[Any, ...] | None:
-        """Return the first row of a query; ``None`` if there is none, or no ledger yet."""
+        """Return the first row of a query; ``None`` if there is no row, or no ledger yet."""
         return next(self.rows(statement, values), None)
 
     def reading(self) -> Reading:
-        """Begin a context in which all that is read is as of one commit."""
+        """Return a context in which every query sees the same commit."""
         connection = self._for_reading()
         if connection is not None and not connection.in_transaction:
             connection.execute("BEGIN")
@@ -189,7 +189,7 @@ class Database:
     # Writing
 
     def acquire(self) -> None:
-        """Take the lock, open the database, make it if there is none, and begin a transaction.
+        """Take the lock, open the database or create it, and begin a transaction.
 
         Raise ``Fault`` when the lock is held for longer than the wait.
         """
@@ -229,8 +229,8 @@ class Database:
     def begin(self) -> None:
         """Begin a transaction under the lock that is held, unless one is open.
 
-        Raise ``Fault`` if the database was moved or replaced since: what was read of it does not
-        hold for another one.
+        Raise ``Fault`` if the database was moved or replaced since, because what was read from it
+        is not true of another one.
         """
         assert self._connection is not None
         if not self._connection.in_transaction:
@@ -259,10 +259,10 @@ class Database:
             raise _unknown_outcome(self.path, "it was moved or removed meanwhile", request)
 
     def _write_over_failed_commit(self) -> None:
-        """Write something else in its place in the journal, if the disk lets us.
+        """Overwrite the transaction in the journal, if the disk allows it.
 
-        Whoever opens the ledger next would take it for committed. But a sync that failed may not
-        have written it, and later syncs do not try again: a power cut would take it away.
+        The next process that opens the ledger would take it for committed. But a failed sync may
+        not have written it, and later syncs do not try again: a power cut would remove it.
         """
         try:
             if self._connection is not None:
@@ -275,8 +275,8 @@ class Database:
     def checkpoint(self) -> None:
         """Move the journal into the database. A failure is left to the next checkpoint.
 
-        One process after another would add to the journal for ever, because each starts without
-        knowing what was moved. So one that has grown large is emptied, unless a reader needs it.
+        Each process starts without knowing how much of the journal was moved, so the journal could
+        grow forever. A large journal is therefore emptied, unless a reader needs it.
         """
         assert self._connection is not None
         try:
@@ -300,13 +300,13 @@ class Database:
         self._forget()
 
     def release(self) -> None:
-        """Give the lock back; what was not committed is undone."""
+        """Release the lock; roll back what was not committed."""
         if self.lock.is_held:
             self.roll_back()
             self.lock.release()
 
     def roll_back(self) -> None:
-        """Undo what was not committed."""
+        """Roll back the open transaction."""
         if self._connection is not None and self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
@@ -329,7 +329,7 @@ class Database:
             connection.execute("PRAGMA fullfsync = ON")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                # The end of a transaction is then the removal of a file, which has to be synced.
+                # With this journal a transaction ends by removing a file, which must be synced.
                 connection.execute("PRAGMA synchronous = EXTRA")
         except Error as error:
             raise self._fault(error) from error
@@ -365,7 +365,7 @@ class Database:
     def _make_folder(self) -> None:
         """Make the ledger's folder; raise ``Fault`` if the repository around it is gone.
 
-        A process that stays open while its repository is moved must not make a second one.
+        A process that runs on after its repository was moved must not make a second ledger.
         """
         if os.path.isdir(self.folder):
             return
@@ -378,7 +378,8 @@ class Database:
         """Make the database under another name, whole, and put it in place.
 
         If the folder is removed and made again meanwhile, another process may hold the lock there
-        and do the same. So the name is this process's own, and the lock is looked at once more.
+        and make a database, too. So the temporary name has this process's id, and the lock is
+        checked once more.
         """
         fresh = f"{self.path}.new-{os.getpid()}"
         try:
@@ -392,7 +393,7 @@ class Database:
                 connection.execute("PRAGMA journal_mode = wal")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.executescript(f"BEGIN;\n{_schema()}\nCOMMIT;")
-                # Closing would move the journal, too, and would not tell that it failed.
+                # Closing would move the journal, too, but would not report a failure.
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             finally:
                 connection.close()
@@ -404,10 +405,10 @@ class Database:
             raise self._fault(error) from error
 
     def _put_in_place(self, source: str) -> None:
-        """Move a complete database to its final name. Whoever finds it there takes it for durable.
+        """Move a complete database to its final name, where other processes take it for durable.
 
-        A journal whose database is gone is set aside, lest it is played into this one. Then what is
-        in the folder, and that the folder is there, is made durable.
+        A journal whose database is gone is set aside, so that SQLite does not play it into this
+        one. Then the folder and its entries are made durable.
         """
         for end in BESIDE:
             if os.path.lexists(self.path + end):
@@ -482,7 +483,7 @@ class Database:
         return "" if row is None else str(row[0])
 
     def schema_damage(self) -> list[str]:
-        """Return the tables, indexes and triggers that are not as this version makes them."""
+        """Return the tables, indexes and triggers that differ from those this version makes."""
         version = self.row("PRAGMA user_version")
         if version is None or version[0] > SCHEMA_VERSION:
             return []
@@ -502,9 +503,9 @@ class Database:
         return damage
 
     def _has_right_header(self, pattern: Connection) -> bool:
-        """True if the header is as in every ledger. A large file is not read for that.
+        """True if the header is as in every ledger, or the file is too large to check it.
 
-        Only SQLite may open the file, so it has to give a copy of all of it.
+        Only SQLite may open the file, so checking it takes a copy of the whole file.
         """
         connection = self._for_reading()
         if connection is None or os.path.getsize(self.path) > _MAX_COPIED_BYTES:
@@ -516,7 +517,7 @@ class Database:
         )
 
     def _files_found(self) -> Files:
-        """Return device and inode of what the database's path names now, and of what is beside."""
+        """Return device and inode of the files that now have the paths of database, WAL and SHM."""
         inodes: list[tuple[int, int] | None] = []
         for end in ("", "-wal", "-shm"):
             try:
@@ -532,7 +533,7 @@ class Database:
         return self._owner == os.getpid() and self.files == self._files_found()
 
     def _forget(self) -> None:
-        """Leave a connection. One that another process opened before a fork is not even closed."""
+        """Drop the connection. Do not close it if the parent process opened it before a fork."""
         if self._connection is not None and self._owner != os.getpid():
             _KEPT.append(self._connection)
         self._connection = None
@@ -599,7 +600,7 @@ def finish_recovery(path: str, disk: Disk) -> None:
 def connect_damaged(path: str) -> Connection:
     """Open a copy of a database that may be damaged, to read what it still has.
 
-    What is the same in every ledger is put right first: the header, and the list of tables.
+    The header and the list of tables, which are equal in every ledger, are repaired first.
     """
     pattern = _empty_ledger()
     pages = pattern.serialize()
@@ -659,7 +660,7 @@ def _unknown_outcome(path: str, why: str, request: str) -> Fault:
 
 
 def refuse_network(folder: str) -> None:
-    """Raise ``Fault`` for a file system whose locks cannot be trusted, if the system tells."""
+    """Raise ``Fault`` for a file system that is known to have untrustworthy locks."""
     kind = file_system(folder)
     if kind in _NETWORK:
         raise Fault(
@@ -671,7 +672,7 @@ def refuse_network(folder: str) -> None:
 
 
 def file_system(folder: str) -> str:
-    """Return the kind of file system a folder is on; empty where the system does not tell."""
+    """Return the kind of file system that a folder is on; empty if it cannot be determined."""
     try:
         with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
             rows = [line.split() for line in mounts]

@@ -2,7 +2,7 @@
 
 Reads see the last commit, or the open transaction of this object. Writes belong to a transaction:
 ``begin``, then ``insert``, ``put_stream`` and ``put_record``, then ``commit``; ``release`` at the
-end, whatever happened. What a stream's columns and state are is the caller's knowledge.
+end, also after an error. The caller defines a stream's columns and state.
 
 An event is a dictionary, a row of the table ``events``, or a line of JSON. Its hash covers the line
 without its last field, ``hash``; it includes the previous event's hash, ``prev``. ``holdfast
@@ -95,7 +95,7 @@ _MAX_SEQ = 2**63 - 1
 
 
 class BadEvent(ValueError):
-    """A row or a line is not a valid event; the message says why."""
+    """A row or a line is not a valid event; the message explains why."""
 
 
 class Stream:
@@ -119,17 +119,17 @@ class Ledger:
         belongs_here: Callable[[], bool] = lambda: True,
         evolve_of: Callable[[str], Callable[[Any, Event], Any]] | None = None,
     ) -> None:
-        """Open no file yet. ``belongs_here`` is asked before a database is made.
+        """Open no file yet. ``belongs_here`` is called before a database is made.
 
-        ``evolve_of`` returns what applies an event to the state of a stream. Without it, states
-        cannot be read.
+        ``evolve_of`` returns the function that applies an event to the state of a stream. Without
+        it, states cannot be read.
         """
         self.folder = folder
         self._evolve_of = evolve_of
         self.database = Database(folder, disk, wait_s, belongs_here)
         self._identity = ""
         self._identified: object = None
-        """The files that have this identity; others may have taken their place."""
+        """The files that have this identity; another process may have replaced them."""
         self._journal_bytes = 0
         """About how much the journal has grown since the last checkpoint."""
         self._seq_before = 0
@@ -141,7 +141,7 @@ class Ledger:
         self._stream_cache: dict[str, tuple[Row, Stream]] = {}
         """Streams that were checked or written, each with its row of ``STREAMS``.
 
-        State is never changed in place, so it serves again while its row stays the same.
+        State is never changed in place, so it can be reused until its row changes.
         """
         self._texts = json_text.FieldTexts()
         self._boot: str | None = None
@@ -152,7 +152,7 @@ class Ledger:
         return os.path.exists(self.database.path)
 
     def head(self) -> tuple[int, str]:
-        """Return seq and hash of the last event, ``(0, "")`` while there is none."""
+        """Return seq and hash of the last event, ``(0, "")`` in an empty ledger."""
         if self._head is not None:
             return self._head
         row = self.database.row(_NEWEST_EVENT)
@@ -167,7 +167,7 @@ class Ledger:
         return self.head()[0]
 
     def identity(self) -> str:
-        """Return the name by which records know this ledger; empty while there is none."""
+        """Return the ledger's name as records state it; empty if there is no ledger yet."""
         if not self._identity or self._identified != self.database.files:
             self._identity = self.fact("identity")
             self._identified = self.database.files
@@ -185,7 +185,7 @@ class Ledger:
         return [row[0] for row in self.database.rows(query)]
 
     def stream(self, name: str) -> Stream | None:
-        """Return a stream with its state; ``None`` if there is none of this name."""
+        """Return the stream of this name with its state; ``None`` if it does not exist."""
         if name in self._rows:  # It was read under the lock.
             cached = self._stream_cache.get(name)
             if cached is not None and cached[0] is self._rows[name]:
@@ -219,7 +219,7 @@ class Ledger:
         return [self._row_of(row) for row in self.database.rows(query, values)]
 
     def _row_of(self, values: Row) -> Fields:
-        """Return a stream's row as the rest of the product knows it."""
+        """Return a row of the table as the dictionary that other modules use."""
         row: Fields = dict(zip(COLUMNS, values, strict=False))
         row["id"] = row["stream"]
         row["floating"] = bool(row["floating"])
@@ -289,7 +289,7 @@ class Ledger:
         """Yield the events of one stream or of all, with ``after < seq <= upto``, in order."""
         if stream is None:
             return self._events("WHERE seq > ? AND seq <= ? ORDER BY seq", after, upto)
-        # A stream's events are found by their version, in which they have the same order.
+        # The index by version finds a stream's events, and their order by version is that by seq.
         clause = "WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY version"
         return self._events(clause, stream, after, upto)
 
@@ -300,7 +300,7 @@ class Ledger:
         return self._events("WHERE stream = ? ORDER BY version DESC LIMIT ?", stream, limit)
 
     def event_at(self, seq: int, hash: str) -> Event | None:
-        """Return the event with this place and hash; ``None`` when it is not in the chain."""
+        """Return the event with this seq and hash; ``None`` when it is not in the chain."""
         return next(self._events("WHERE seq = ? AND hash = ?", seq, hash), None)
 
     def find_request(self, id: str) -> list[Event]:
@@ -316,12 +316,12 @@ class Ledger:
         return row[0] if row is not None else ""
 
     def damage(self) -> list[str]:
-        """Return what is wrong with the database itself."""
+        """Return the faults that SQLite finds in the database itself."""
         try:
             lines = [str(row[0]) for row in self.database.rows("PRAGMA integrity_check(5)")]
             for table in ("records", "facts"):
                 for _ in self.database.rows(f"SELECT * FROM {table}"):
-                    pass  # Text that is no text is only met by reading it.
+                    pass  # Reading the rows finds text that is not valid.
             return [*([] if lines in ([], ["ok"]) else lines), *self.database.schema_damage()]
         except Fault as fault:
             if fault.code == "storage":
@@ -371,14 +371,14 @@ class Ledger:
     # Records
 
     def record(self, worktree: str, path: str) -> Fields | None:
-        """Return what is known of a file as it was last written."""
+        """Return the row of a record file as it was last written."""
         row = self.database.row(_GET_RECORD, (worktree, path))
         return None if row is None else dict(zip(_RECORD, row, strict=True))
 
     def completed_records(self, formats: str) -> Iterator[tuple[Fields, str]]:
-        """Yield the rows of ended workflows whose record stands, each with its path, oldest first.
+        """Yield row and record path of ended workflows that still have a record, oldest first.
 
-        ``formats`` is a list of names as SQL has them.
+        ``formats`` is a list of names in SQL's notation.
         """
         rows = self.database.rows(
             f"SELECT {_LISTED}, records.path FROM streams JOIN records USING (stream) WHERE"
@@ -395,7 +395,7 @@ class Ledger:
     def unplaced(self) -> list[tuple[str, str, str]]:
         """Return worktree, path and stream of the files that the last transaction wrote.
 
-        A list that is damaged is none: each of them is also settled when its stream is loaded.
+        A damaged list counts as empty: loading a stream settles its files as well.
         """
         try:
             rows = json_text.loads(self.fact("unplaced") or "[]")
@@ -407,8 +407,8 @@ class Ledger:
     def is_in_place(self) -> bool:
         """Return True if the files of the last transaction are in place.
 
-        The lock's file says so, in a mark that does not outlive the system: a power cut may keep
-        the mark and lose what it speaks of.
+        A mark in the lock's file states this. It is not valid after a reboot, because a power cut
+        may keep the mark and lose the files.
         """
         mark = self.database.lock.read_mark()
         file = mark.rpartition("\t")[2]
@@ -420,11 +420,11 @@ class Ledger:
         return is_same and self._boot != ""
 
     def mark_in_place(self, path: str, stat: os.stat_result) -> None:
-        """Let the next transaction look at nothing but the file at ``path``."""
+        """Let the next transaction check only the file at ``path``."""
         self.database.lock.write_mark(self._mark_of(path, stat))
 
     def clear_mark(self) -> None:
-        """Let the next transaction look for all files of the last one again."""
+        """Let the next transaction check all files of the last one again."""
         self.database.lock.write_mark("")
 
     def _mark_of(self, path: str, stat: os.stat_result) -> str:
@@ -437,10 +437,10 @@ class Ledger:
     # A transaction
 
     def acquire(self) -> None:
-        """Take the lock that writers queue at; make the ledger if there is none.
+        """Take the lock that writers queue at; make the ledger if it does not exist.
 
-        Raise ``Fault`` if a newer Holdfast wrote the last event: all that it writes is of its own
-        format, and nothing may be recorded after what cannot be understood.
+        Raise ``Fault`` if a newer Holdfast wrote the last event: its format is unknown, and no
+        event may follow one that cannot be understood.
         """
         self.database.acquire()
         try:
@@ -455,7 +455,7 @@ class Ledger:
         self._head = seq, last_hash
 
     def begin(self, identity: str = "") -> None:
-        """Begin to write under the lock. A new ledger gets this identity, or one by chance."""
+        """Begin to write under the lock. A new ledger gets this identity, or a random one."""
         self.database.begin()
         self._head = self.head()
         self._seq_before = self._head[0]
@@ -489,7 +489,7 @@ class Ledger:
         return events
 
     def continued(self, rows: list[Row]) -> list[Row]:
-        """Return rows of another ledger with the places they get at the end of this one."""
+        """Return rows of another ledger, renumbered to continue this one."""
         seq, prev = self.head()
         versions: dict[str, int] = {}
         result = []
@@ -504,13 +504,13 @@ class Ledger:
         return result
 
     def insert_row(self, row: Row) -> None:
-        """Add an event that has its place and hash already."""
+        """Add an event that has its seq and hash already."""
         self.database.execute(_PUT_EVENT, row)
         self._head = (row[0], row[11])
         self._journal_bytes += len(row[7])
 
     def keep_row(self, row: Row) -> None:
-        """Add an event that a damaged ledger had; leave out a second one with the same place."""
+        """Add an event of a damaged ledger; leave out a second one with the same seq."""
         added = self.database.execute(_KEEP_EVENT, row).rowcount
         if added:
             self._head = (row[0], row[11])
@@ -524,7 +524,7 @@ class Ledger:
         if before is None:
             self.database.execute(_PUT_STREAM, values)
         else:
-            # Columns that stay as they are leave their indexes alone.
+            # Unchanged columns are not written, so their indexes need no update.
             changed = list(compress(_EACH, map(ne, values, before)))
             columns = ", ".join([f"{_STORED[number]} = ?" for number in changed])
             update = f"UPDATE streams SET {columns} WHERE stream = ?"
@@ -549,7 +549,7 @@ class Ledger:
         record_digest: str,
         stat: os.stat_result,
     ) -> None:
-        """Note how the file looks that shows an event."""
+        """Record the file's status and digest for the event that it shows."""
         self.database.execute(
             _PUT_RECORD,
             (
@@ -563,7 +563,7 @@ class Ledger:
         self.database.execute(statement, (worktree, path))
 
     def put_unplaced(self, files: list[tuple[str, str, str]]) -> None:
-        """Keep the list for ``unplaced``. One that stays the same is not written again."""
+        """Store the list for ``unplaced``, if it changed."""
         self.database.execute(_PUT_UNPLACED, (dumps(files),))
 
     def put_fact(self, name: str, value: str) -> None:
@@ -576,9 +576,9 @@ class Ledger:
             self.database.execute(f"DELETE FROM {table}")
 
     def sync(self) -> None:
-        """Write something of no meaning: its commit syncs all that was committed before, too.
+        """Write a fact without a meaning, whose commit syncs all earlier commits, too.
 
-        ``put_fact`` replaces a row even by the same one; an update would then write nothing.
+        ``put_fact`` replaces a row even by an equal one, where an update would write nothing.
         """
         self.put_fact("synced", str(self.head()[0]))
 
@@ -603,7 +603,7 @@ class Ledger:
 
 
 def is_whole(row: Row) -> bool:
-    """True if a row of ``STREAMS`` is what was written, with its state."""
+    """True if a row of ``STREAMS`` and its state are as they were written."""
     digests = _digest_of(row[: _STATE - 1]), _digest_of(row[_STATE:-1])
     return (row[_STATE - 1], row[-1]) == digests and row[0] == row[_STATE]
 

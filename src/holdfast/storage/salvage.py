@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
     Page = tuple[int, bytes]  # Its number and its bytes.
-    Images = dict[int, list[bytes]]  # What a page held, by its number, the newest first.
+    Images = dict[int, list[bytes]]  # Contents of a page, by its number, the newest first.
 
 _EVENTS = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > 0 ORDER BY seq"
 _SEQ = COLUMNS.index("seq")
@@ -61,7 +61,7 @@ _EMPTY_TEXT = 13
 _INTEGER = rb"[\x01-\x06\x08\x09]"
 _TEXT = rb"(?:[\x0d-\x7f]|[\x81-\xff][\x80-\xff]{0,3}[\x00-\x7f])"
 _RECORD_HEADER = re.compile(
-    # Its own length; seq, which is NULL because the row's number stands for it; then id, at,
+    # Its own length; seq, which is NULL because the row's number is the seq; then id, at,
     # stream; version, v; type, data, by; part; prev, hash.
     rb"(?=([\x0d-\x30]\x00%(text)b{3}%(integer)b{2}%(text)b{3}(?:\x00|%(text)b)%(text)b{2}))"
     % {b"text": _TEXT, b"integer": _INTEGER}
@@ -69,7 +69,7 @@ _RECORD_HEADER = re.compile(
 
 
 class Damaged:
-    """A ledger that cannot be trusted, of which a copy is read for what it still has."""
+    """A copy of a damaged ledger, from which the sound rows are read."""
 
     def __init__(self, path: str, folder: str, disk: Disk) -> None:
         self._copy = os.path.join(folder, "copy.db")
@@ -86,7 +86,7 @@ class Damaged:
     def events(self) -> Iterator[Row]:
         """Yield the events in order: those that SQLite reads, and those that only pages hold.
 
-        A row that is not what was written is among them if no page holds the sound one.
+        A damaged row is included only if no page holds the sound one.
         """
         read = {row[0]: row for row in self._read(_EVENTS)}
         sound = {seq: row for seq, row in read.items() if _is_sound(row)}
@@ -132,9 +132,9 @@ def _is_sound(row: Row) -> bool:
 
 
 def fill_gaps(sound: dict[int, Row], others: Iterable[Row]) -> dict[int, Row]:
-    """Return sound events by seq, and of the others those that agree with them.
+    """Return the sound events by seq, and those of ``others`` that agree with them.
 
-    Where two of the others have one seq, the first wins. What continues a refused event is
+    If two of the others have the same seq, the first wins. An event that continues a refused one is
     refused as well: it belongs to a transaction that was rolled back.
     """
     by_seq: dict[int, dict[str, Row]] = {}
@@ -157,8 +157,9 @@ def fill_gaps(sound: dict[int, Row], others: Iterable[Row]) -> dict[int, Row]:
 def journal_goes_on(path: str, disk: Disk, head: tuple[int, str], *, is_shown: bool) -> bool:
     """Return True if the journal has events after ``head``, the last one that SQLite reads.
 
-    SQLite ignores a journal from its first damaged frame on, and does not call that damage. What
-    the journal does not commit counts only if a record shows later events: those were committed.
+    SQLite ignores a journal from its first damaged frame on, and does not report that as damage.
+    Its uncommitted events count only if a record shows later events (``is_shown``), which proves
+    that those were committed.
     """
     committed, others = _journal_pages(disk.read_own(f"{path}-wal") or b"")
     pages = [*committed, *others] if is_shown else committed
@@ -183,7 +184,7 @@ def events_in(pages: bytes, journal: bytes = b"") -> Iterator[Row]:
 
 
 def _page_bytes(field: bytes) -> int:
-    """Return the page size that a field of a header says, or the usual one if none is that."""
+    """Return the page size in a field of a header, or the usual size if the field is not valid."""
     size = int.from_bytes(field, "big")
     size = 65536 if size == 1 else size
     return size if size in _PAGE_SIZES else PAGE_BYTES
@@ -243,7 +244,7 @@ def _varints(raw: bytes) -> Iterator[int]:
 
 
 def _row_numbers(page: bytes, at: int, record_bytes: int) -> Iterator[int]:
-    """Yield what can be the row's number: before a record are its length and that number."""
+    """Yield the possible numbers of a row, which follow its length and precede its record."""
     for start in range(max(0, at - 2 * _MAX_VARINT_BYTES), at - 1):
         numbers = list(_varints(page[start:at]))
         if len(numbers) == 2 and numbers[0] == record_bytes:
@@ -251,7 +252,7 @@ def _row_numbers(page: bytes, at: int, record_bytes: int) -> Iterator[int]:
 
 
 def _records(page: bytes, at: int, length: int, images: Images) -> Iterator[bytes]:
-    """Yield what can be the record at a byte of a page: other pages may have several images."""
+    """Yield the possible records at a byte of a page: a page may have several images."""
     local, most = length, len(page) - 35
     if length > most:
         least = (len(page) - 12) * 32 // 255 - 23

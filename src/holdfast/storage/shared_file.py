@@ -70,9 +70,9 @@ def update(
 ) -> None:
     """Patch a file by ``settle``, unless it needs no patch; first clear up after a killed run.
 
-    Content that the killed run left is known if the patch makes the same of it and of the file;
-    else it is kept, with a note that calls the file ``name``. The last call of ``patch`` is with
-    the content that is replaced.
+    Content that a killed run left is dropped if the patch gives equal results for it and the file;
+    else it is kept, with a note that calls the file ``name``. The last call of ``patch`` gets the
+    content that is replaced.
     """
 
     def is_known(spare: bytes) -> bool:
@@ -132,7 +132,7 @@ def _put(disk: Disk, path: str, data: bytes | None, spare: str, *, is_new: bool)
 
 
 def _spare(path: str, turn: int, owner: str) -> str:
-    """Return a temporary name beside the file that git's exclude file covers."""
+    """Return a temporary name beside the file, one that git's exclude file covers."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.holdfast-{owner and f'{owner}-'}{turn}")
 

@@ -88,7 +88,7 @@ class Disk:
     def extend(self, path: str, data: bytes, *, is_own: bool = False) -> None:
         """Append to a file; create it if it does not exist.
 
-        With ``is_own``, refuse a link and a pipe, and create a file that nobody else can read.
+        With ``is_own``, refuse a link and a pipe, and create a file that only its owner can read.
         """
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         if is_own:

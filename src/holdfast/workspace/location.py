@@ -230,7 +230,7 @@ class Workspace:
         for git in self._linked():
             if _worktree_name(git) == worktree:
                 pointer = _read(os.path.join(git, "gitdir"))
-                # Git can be told to store a path relative to its own folder.
+                # Git can be configured to store a path relative to its own folder.
                 linked = os.path.dirname(os.path.normpath(os.path.join(git, pointer)))
                 return linked if pointer and os.path.isdir(linked) else None
         return None
@@ -349,7 +349,7 @@ def find(path: str = ".") -> Workspace:
     while True:
         pointer = os.path.join(folder, ".git")
         if os.path.isdir(pointer) or os.path.isfile(pointer):
-            # Git carries what is in its work tree: a ledger there may have come with a clone.
+            # A ledger in the work tree may have come with a clone.
             if inner is None or inner.has_foreign_ledger():
                 return _in_git(folder)
             return inner

@@ -73,7 +73,7 @@ def names(folder: str | None = None) -> list[str]:
 def load(name: str, folder: str | None = None) -> Recipe:
     """Return the recipe with this name. The workspace's own overrides a shipped one.
 
-    Raise ``NoRecipe`` if there is none, or ``BadRecipe`` if it cannot be used.
+    Raise ``NoRecipe`` if it does not exist, or ``BadRecipe`` if it cannot be used.
     """
     return load_with_source(name, folder)[0]
 
@@ -121,7 +121,7 @@ def unsafe_name(name: str) -> str | None:
 
 
 def list_rows(root: str) -> list[Fields]:
-    """Return a row for each recipe file. The row of an unusable file says what is wrong with it."""
+    """Return a row for each recipe file. The row of an unusable file has the reason."""
     rows = []
     for name, path in sorted(_files_by_name(root).items()):
         row: Fields = {"name": _readable(name), "format": None, "title": None, "phases": []}
@@ -211,7 +211,7 @@ def _phases(value: Json, key: str) -> list[Fields]:
 
 
 def _name(value: Json, key: str) -> str:
-    """Return the name of a phase, a step or a gate; raise ``BadValue`` if nobody could type it."""
+    """Return the name of a phase, a step or a gate; raise ``BadValue`` if it cannot be typed."""
     if not isinstance(value, str):
         raise BadValue(key, "must be text")
     if not value.strip() or len(value) > MAX_NAME:

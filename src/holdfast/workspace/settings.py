@@ -295,7 +295,7 @@ _RULES: Rules = {
     "ttl": {ANY: check_duration},
     "clean": {"completed": check_duration},
 }
-"""How each setting is checked."""
+"""The check of each setting."""
 _RULES_OF_PERSON: Rules = {
     **_RULES,
     "trust": {"folders": _rule(_are_folders, "must be a list of folders")},

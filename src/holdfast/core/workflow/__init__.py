@@ -1,8 +1,8 @@
 """The workflow aggregate: ``decide(state, command) -> events``, ``evolve(state, event) -> state``.
 
-Pure: time and ids arrive in the command. The modules of this package have the commands of one
-subject each beside their events, and enter both in the tables below. Besides, here are the
-beginning of a workflow, and the questions that all of them ask of its state.
+Pure: time and ids arrive in the command. Each module of this package has the commands and events
+of one subject, and enters both in the tables below. This module also has the beginning of a
+workflow, and the questions about its state that all of them ask.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ABOUT: dict[str, str] = {}
 """Commands about one task, unit or phase, and their words on the command line."""
 
 OPENING = ("workflow_started", "record_adopted")
-"""The events that begin a workflow, whatever is in its stream before."""
+"""The events that begin a workflow, even if its stream has earlier events."""
 MAX_HISTORY = 50
 ENDED = ("completed", "abandoned", "expired")
 TERMINAL = ("git-commit", "x-archive")
@@ -72,8 +72,8 @@ def decides(
 ) -> Callable[[Function], Function]:
     """Enter the function that decides on a command; ``after_end``: also on an ended workflow.
 
-    ``about`` has the words of a command about one entry, such as ``task done``. The function gets
-    the task, unit or phase as well; one that does not exist is refused before.
+    ``about`` has the words of a command about one entry, such as ``task done``. The function also
+    gets the task, unit or phase. If it does not exist, the command is refused without a call.
     """
     if after_end:
         _AFTER_END.add(command_type)
@@ -324,5 +324,5 @@ def _merged(item: Json, fields: Fields) -> Json:
     return {key: value for key, value in merged.items() if value is not None or key not in fields}
 
 
-# They enter their commands and events, for which all of the above must exist.
+# These modules enter their commands and events in the tables above, so they come last.
 from holdfast.core.workflow import evidence, lifecycle, tasks  # noqa: E402, F401

@@ -1,7 +1,7 @@
 """Gates, violations, test runs and touched files; and the notes that survive a compaction.
 
-Notes are required reading, reminders, lessons and context. When a gate counts as passed is in
-``is_passed`` of the package.
+Notes are required reading, reminders, lessons and context. ``is_passed`` of the package decides
+whether a gate counts as passed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def was_run(state: Workflow) -> bool:
 def with_claims(before: Workflow | None, edited: Workflow) -> Workflow:
     """Return a state that another writer made, with its new results of gates and tests as claims.
 
-    Only Holdfast can state that it ran something; anyone can write so into a record.
+    Only Holdfast knows what it ran, but any writer can put such a result into a record.
     """
     gates_before = before["gates"] if before is not None else {}
     gates = {
@@ -253,7 +253,7 @@ def _context_set(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 @decides("add_guardrail")
 def add_guardrail(state: Workflow, args: Fields) -> Decision:
-    """Add a lesson for every later iteration. ``replace`` replaces the one of the same name."""
+    """Add a lesson for every later iteration. With ``replace``, overwrite the one of that name."""
     lesson = {key: args[key] for key in _LESSON if args.get(key) is not None}
     if refusal := first_bad_text(**lesson):
         return refusal

@@ -429,7 +429,7 @@ def _step_started(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 def pending(state: Workflow) -> Fields:
-    """Return what has to be done before the workflow can be completed, by kind."""
+    """Return the items that must be done before the workflow can be completed, by kind."""
     items: Fields = {
         "tasks": [t["id"] for t in state["tasks"] if t["status"] != "completed"],
         "phases": remaining_phases(state),

@@ -47,7 +47,7 @@ def waits_for(state: Workflow, task: Task) -> list[str]:
 
 
 def _task_of(state: Workflow, data: Fields) -> Task:
-    """Return the task that an event is about; a blank one if there is none."""
+    """Return the task of an event; a blank one if it does not exist."""
     blank: Task = {"id": data["task"], "description": "", "status": "pending"}
     return find_task(state, data["task"]) or blank
 
@@ -410,7 +410,7 @@ def _with_commit(state: Workflow, data: Fields) -> Workflow:
 
 @decides("confirm_unit", "loop confirm")
 def confirm(state: Workflow, task: Task, args: Fields) -> Decision:
-    """Record one more pass over work that was declared done: clean, or with what it found."""
+    """Record one more pass over work that was declared done: clean, or with findings."""
     return _judged(state, task, args, "confirming", "verifying", "confirmation_recorded")
 
 

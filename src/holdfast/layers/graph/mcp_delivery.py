@@ -1,9 +1,9 @@
 """The user's own Memory server: call it over MCP, and deliver the graph (L3) to it.
 
 A delivery takes as few calls as possible. The server's current content is compared first, so
-repeating an update changes nothing. How far the server is up to date is in a small file beside the
-ledger, written after the server acknowledged; a kill in between delivers the same updates again. A
-server that fails costs its time limit once and is then left alone for five minutes.
+repeating an update changes nothing. A small file beside the ledger has the last event that the
+server acknowledged; after a kill before that, the same updates are delivered again. A server that
+fails costs its time limit once and is then not called for five minutes.
 
 Only this module imports the MCP SDK, which is asynchronous and takes most of a second to import;
 both stay inside ``reach``.
@@ -56,7 +56,7 @@ _MAX_QUOTED = 200
 
 
 class Unreachable(Exception):
-    """The server failed; the message says how."""
+    """The server failed; the message has the reason."""
 
 
 class RemoteGraph:
@@ -211,7 +211,7 @@ class ServerPosition:
         return 0 if last is None else self.seq
 
     def back_off(self, why: str) -> None:
-        """Leave the server alone for a while, because it failed."""
+        """Begin the back-off after a failure."""
         self.why = why
         self.until_ms = self._source.now_ms() + BACK_OFF_MS
 
@@ -238,9 +238,10 @@ def deliver(
 ) -> Fields:
     """Bring the server up to date, unless it failed recently. Only one process delivers at a time.
 
-    Return the numbers of events and entities that were delivered, up to which event (``seq``) the
-    server is, and how many it lacks (``behind``). If it failed, ``why`` says how and ``until``
-    when it may be called again. Raise ``Refused`` if a person did not approve the server.
+    Return the numbers of events and entities that were delivered, the last event that the server
+    has (``seq``), and how many it lacks (``behind``). If it failed, ``why`` has the reason and
+    ``until`` the time when it may be called again. Raise ``Refused`` if a person did not approve
+    the server.
     """
     server = _approved_server(source, name)
     with _locked(source, limit_s):
@@ -285,8 +286,8 @@ def deliver(
 def call(source: LayerSource, name: str, work: Work) -> Any:
     """Run ``work`` with the server and return its result.
 
-    Raise ``Fault`` if the server fails, or failed recently and is left alone, and ``Refused`` if a
-    person did not approve it.
+    Raise ``Fault`` if the server fails, or during the back-off after a failure, and ``Refused`` if
+    a person did not approve it.
     """
     server = _approved_server(source, name)
     position = ServerPosition(source, server)
@@ -345,7 +346,7 @@ def _apply_batch(graph: GraphStore | RemoteGraph, updates: list[EntityUpdate]) -
             continue
         if update["replaces"]:
             current = [text for text in observations[name] if text.startswith(update["replaces"])]
-            # All after the first difference is replaced, to keep the order.
+            # Everything after the first difference is replaced, to keep the order.
             equal = 0
             while equal < min(len(current), len(target)) and current[equal] == target[equal]:
                 equal += 1

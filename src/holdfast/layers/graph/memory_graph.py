@@ -208,7 +208,7 @@ def _stat(path: str) -> tuple[int, ...]:
 
 
 def parse(raw: bytes) -> tuple[list[Entity], list[Relation], list[tuple[int, str]]]:
-    """Return the entities, the relations, and each bad line's number with what is wrong."""
+    """Return the entities, the relations, and the number and fault of each bad line."""
     nodes: dict[str, list[Any]] = {"entity": [], "relation": []}
     bad: list[tuple[int, str]] = []
     for number, line in enumerate(raw.split(b"\n"), 1):
@@ -223,7 +223,7 @@ def parse(raw: bytes) -> tuple[list[Entity], list[Relation], list[tuple[int, str
 
 
 def _parse_line(line: bytes) -> tuple[str, Fields]:
-    """Return what a line is, and its fields; raise ``ValueError`` with what is wrong."""
+    """Return the kind of a line, and its fields; raise ``ValueError`` with the fault."""
     fields = json_text.loads(line)
     kind = str(fields.get("type")) if isinstance(fields, dict) else ""
     if kind not in _TEXTS:

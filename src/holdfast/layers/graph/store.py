@@ -1,6 +1,6 @@
 """The graph of ``holdfast mcp memory``: it behaves like the reference Memory server, call by call.
 
-Values, order and the treatment of duplicates are the same, also where they are odd: a name that
+Values, order and the treatment of duplicates are equal, even where they are odd: a name that
 occurs twice in one ``create_entities`` becomes two entities, and ``add_observations`` changes the
 first. Where the reference answers with an error, the store raises ``Refused`` with that message.
 
@@ -70,19 +70,19 @@ PRAGMA user_version = {VERSION};
 """
 """Names are not unique, because the reference server accepts one name twice in a call. ``id`` is
 the order of insertion, which is the order of every answer. A ``*_folded`` column has the text as it
-is searched, if that differs from the text: what was put into the index is removed with the same
-bytes, even if a later interpreter folds letters differently.
+is searched, if that differs from the text: a text is removed from the index with the bytes that
+were put into it, even if a later interpreter folds letters differently.
 
 ``words`` is an index only and holds no text. Its rows are ``2 * entity`` for name and type, and
 ``2 * observation + 1`` for an observation.
 """
 LOCK_WAIT_S = 10.0
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
-"""Of the files that a database consists of."""
+"""Suffixes of the files that a database consists of."""
 _CHECKPOINT_PAGES = 100
 """A journal that is used again from its start is synced in half the time of one that grows."""
 _MAX_VALUES = 500
-"""Of one statement with ``IN``."""
+"""The number of values in one statement with ``IN``."""
 _DAMAGED = (_sqlite3.SQLITE_CORRUPT, _sqlite3.SQLITE_NOTADB, _sqlite3.SQLITE_FORMAT)
 _BUSY = (_sqlite3.SQLITE_BUSY, _sqlite3.SQLITE_LOCKED)
 _NOT_WRITABLE = (_sqlite3.SQLITE_READONLY, _sqlite3.SQLITE_PERM, _sqlite3.SQLITE_FULL)
