@@ -87,15 +87,15 @@ def peek_all(store: Store) -> list[Workflow]:
         # Only an intact record can replace a known one at a path that workflows share (REPLACED).
         if read is None or (record in active_records and not read[2].is_intact):
             continue
-        held = store.stream(read[1]["id"])
-        if held is None:
+        stored = store.stream(read[1]["id"])
+        if stored is None:
             state: Workflow = {**read[1], "record": record, "worktree": store.workspace.name}
             if _has_run_out(store, state):
                 store.note(f"{expiry_note(state)} (recorded by the next change)")
                 state = {**state, "status": "expired"}
             states.append(with_claims(None, state))
-        elif record not in active_records and held.row["hash"] != read[2].hash:
-            _note_copy(store, held.state, record)
+        elif record not in active_records and stored.row["hash"] != read[2].hash:
+            _note_copy(store, stored.state, record)
     return states
 
 
@@ -176,9 +176,9 @@ def adopt_file(tx: Transaction, record: str) -> Workflow | None:
     if read is None:
         return None
     raw, parsed, signed = read
-    held = store.stream(parsed["id"])
-    if held is not None:
-        if held.row["hash"] != signed.hash:
+    stored = store.stream(parsed["id"])
+    if stored is not None:
+        if stored.row["hash"] != signed.hash:
             _note_copy(store, tx.load(parsed["id"]), record)
         return None
     parsed = {**parsed, "record": record, "worktree": store.workspace.name}

@@ -274,14 +274,14 @@ def renamed(entry: Json, names: Mapping[str, str]) -> Json:
 def phases(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) -> list[Phase]:
     """Return the phases of a record; ``names`` renames the aggregate's fields."""
     entries: list[Json] = []
-    seen: set[str] = set()
+    used_names: set[str] = set()
     for position, entry in enumerate(rows(doc, key, path)):
         entry_path: Path = [*path, key, position]
         name = named(entry, "name", entry_path)
         check_known_fields(entry, entry_path, PHASE, names)
-        if name in seen:
+        if name in used_names:
             raise Invalid([*entry_path, "name"], "is the name of an earlier phase")
-        seen.add(name)
+        used_names.add(name)
         entries.append(renamed(entry, names))
         entries[-1].setdefault("status", "pending")
     if len(entries) > MAX_PHASES:
@@ -293,14 +293,14 @@ def tasks(doc: Fields, key: str, path: Path, names: Mapping[str, str] = SAME) ->
     """Return the tasks of a record; one without an id gets its position."""
     own = names.get("id", "id")
     entries: list[Json] = []
-    seen: set[str] = set()
+    used_ids: set[str] = set()
     for position, entry in enumerate(rows(doc, key, path)):
         entry_path: Path = [*path, key, position]
         task_id = label(entry, own, entry_path, position + 1)
         check_known_fields(entry, entry_path, TASK, names)
-        if str(task_id) in seen:
+        if str(task_id) in used_ids:
             raise Invalid([*entry_path, own], "is that of an earlier task")
-        seen.add(str(task_id))
+        used_ids.add(str(task_id))
         task = renamed(entry, names)
         for field, default in (("id", task_id), ("description", ""), ("status", "pending")):
             task.setdefault(field, default)
@@ -540,10 +540,10 @@ def rename_phases(recipe: Recipe, names: dict[str, str]) -> Recipe:
         return recipe
     declared: Json = []
     for phase in recipe["phases"]:
-        same: Json = {**phase, "name": names.get(phase["name"], phase["name"])}
-        if "next" in same:
-            same["next"] = [names.get(name, name) for name in same["next"]]
-        declared.append(same)
+        renamed_phase: Json = {**phase, "name": names.get(phase["name"], phase["name"])}
+        if "next" in renamed_phase:
+            renamed_phase["next"] = [names.get(name, name) for name in renamed_phase["next"]]
+        declared.append(renamed_phase)
     after: Json = {**recipe, "phases": declared}
     if "cycles_at" in after:
         after["cycles_at"] = names.get(after["cycles_at"], after["cycles_at"])
@@ -733,8 +733,8 @@ def complete_until(phase_list: list[Phase], current: str | None) -> list[Phase]:
 
 
 def with_status(phase: Phase, status: str) -> Phase:
-    gone = _DROPPED_FIELDS.get(status, ())
-    changed: Json = {key: value for key, value in phase.items() if key not in gone}
+    dropped = _DROPPED_FIELDS.get(status, ())
+    changed: Json = {key: value for key, value in phase.items() if key not in dropped}
     changed["status"] = status
     after: Phase = changed
     return after

@@ -414,7 +414,7 @@ class Keeper:
     # For hooks
 
     def current_workflow(self) -> Workflow | Refusal:
-        """Return this session's workflow, or why there is none. Change nothing."""
+        """Return this session's workflow, or a refusal. Change nothing."""
         state = self.session.peek()
         if isinstance(state, Refusal) or is_active(state):
             return state
@@ -423,8 +423,8 @@ class Keeper:
 
     def owned_workflows(self) -> list[str]:
         """Return the ids of the active workflows that this session holds."""
-        held = self.store.ledger.active_of_session(self.session.id, None)
-        return [stream.row["id"] for stream in held]
+        streams = self.store.ledger.active_of_session(self.session.id, None)
+        return [stream.row["id"] for stream in streams]
 
     def take_in_notes(self) -> list[str]:
         """Adopt the workflows that an agent's own notes describe; return those that changed."""
@@ -619,7 +619,7 @@ class Keeper:
         return transfer.export_lines(self.store, workflow)
 
     def import_file(self, path: str) -> Imported:
-        """Import an export, ``-`` for standard input. Raise ``Refused`` if any of it is not valid."""
+        """Import an export, ``-`` for standard input. Raise ``Refused`` if it is not valid."""
         from holdfast.keeper import transfer
 
         return transfer.import_file(self.session, path)
@@ -685,7 +685,7 @@ class Keeper:
         return {"layers": describe_layers(self.session, seen), "events": events}
 
     def peek(self, *, workflow: str | None = None) -> Workflow | Refusal:
-        """Return the workflow that a command would get, or why there is none."""
+        """Return the workflow that a command would get, or a refusal."""
         return self.session.peek(workflow)
 
     def recipes(self) -> list[Fields]:

@@ -234,7 +234,7 @@ def _check_streams(store: Store, chain: Chain, report: Report) -> None:
             continue
         try:
             state, row, senseless = _derive(ledger, stream)
-            held = ledger.stream(stream)
+            stored = ledger.stream(stream)
         except Fault as fault:
             report.say("error", stream, fault.message)
             continue
@@ -242,8 +242,8 @@ def _check_streams(store: Store, chain: Chain, report: Report) -> None:
             report.say("error", stream, f"event {event['seq']} makes no sense and is left out")
         # The ledger parses two columns when it reads a row; the state has them, too.
         names = row.keys() - {"floating", "session"}
-        is_same = held.state == state if held else state is None
-        if not is_same or (held and any(held.row[name] != row[name] for name in names)):
+        is_same = stored.state == state if stored else state is None
+        if not is_same or (stored and any(stored.row[name] != row[name] for name in names)):
             report.say("error", stream, "its state is not what its events give")
     for row in ledger.rows("1"):
         if row["stream"] not in chain.versions:
@@ -274,13 +274,13 @@ def _check_records(store: Store, report: Report) -> None:
     active = [row["stream"] for row in store.ledger.rows(f"{ACTIVE} ORDER BY stream")]
     for stream in (*active, *map(stream_of, LOGS)):
         try:
-            held = store.ledger.stream(stream)
+            stored = store.ledger.stream(stream)
         except Fault:
             continue  # ``_check_streams`` reports the stream.
-        if held is None and not is_log(stream):
+        if stored is None and not is_log(stream):
             continue
         # A log without events may still have a record, if the ledger was lost.
-        subject = store.subject_of(held) if held else store.blank_subject(stream)
+        subject = store.subject_of(stored) if stored else store.blank_subject(stream)
         if subject.path is None:
             continue
         try:
@@ -487,8 +487,8 @@ def _find_state(store: Store, stream: str, version: int, stored: Any) -> tuple[A
     if no event after it is missing; else what the remaining events give.
     """
     last = next(store.ledger.newest(stream, 1))
-    held = store.ledger.stream(stream)
-    subject = store.subject_of(held) if held else None
+    remaining = store.ledger.stream(stream)
+    subject = store.subject_of(remaining) if remaining else None
     raw = None if subject is None or subject.path is None else store.files.read(subject.path)
     if subject is not None and raw is not None:
         try:
@@ -508,14 +508,14 @@ def _find_state(store: Store, stream: str, version: int, stored: Any) -> tuple[A
             )
     if stored is not None:
         return stored, "its last state"
-    return (held.state, "what is left of its history") if held else (None, "")
+    return (remaining.state, "what is left of its history") if remaining else (None, "")
 
 
 def _write_records(tx: Transaction, report: Report) -> None:
     """Write the records of active workflows and logs anew, and missing ones of ended workflows."""
     store = tx.store
-    for held in list(store.ledger.states(f"{ACTIVE} OR kind <> 'workflow'")):
-        stream = held.row["stream"]
+    for stored in list(store.ledger.states(f"{ACTIVE} OR kind <> 'workflow'")):
+        stream = stored.row["stream"]
         tx.load(stream)
         subject = tx.subject(stream)
         if subject.path is None:
@@ -526,8 +526,8 @@ def _write_records(tx: Transaction, report: Report) -> None:
         if raw != subject.aggregate.render(subject.state, identity, subject.seq, subject.hash):
             report.say("repaired", subject.record, "was written anew")
         tx.show(stream)
-    for held in list(store.ledger.states(f"kind = 'workflow' AND NOT {ACTIVE}")):
-        stream, state = held.row["stream"], held.state
+    for stored in list(store.ledger.states(f"kind = 'workflow' AND NOT {ACTIVE}")):
+        stream, state = stored.row["stream"], stored.state
         record = formats.record_path(state)
         path = None if record is None else store.path_of(state["worktree"], record)
         if record is None or path is None:

@@ -65,15 +65,15 @@ def report_layers(session: Session) -> Fields:
     return {**tier(record=record, memory=memory, graph=graph), "layers": layers}
 
 
-def describe_layers(session: Session, seen: Overview) -> list[Fields]:
+def describe_layers(session: Session, overview: Overview) -> list[Fields]:
     """Return a row for each layer: its target, and whether it is current with the ledger."""
-    settled = len(seen.states) - len(seen.unsettled)
-    target = f"{settled}/{len(seen.states)} records"
-    if seen.unopened:
-        target += f", {seen.unopened} more not looked at"
-    status = "behind" if seen.unsettled else "current"
+    settled = len(overview.states) - len(overview.unsettled)
+    target = f"{settled}/{len(overview.states)} records"
+    if overview.unopened:
+        target += f", {overview.unopened} more not looked at"
+    status = "behind" if overview.unsettled else "current"
     rows: list[Fields] = [{"layer": "L1", "target": target, "status": status}]
-    graph = partial(_compare_graph, seq=seen.seq)
+    graph = partial(_compare_graph, seq=overview.seq)
     for layer, compare in (("L2", _compare_memory), ("L3", graph)):
         try:
             rows.append({"layer": layer, **compare(session.store)})
@@ -113,11 +113,11 @@ def _look_at_records(store: Store) -> Fields:
     states = []
     for record in records[-_MAX_OPENED:]:
         try:
-            seen = unknown_workflows.read(store, record)
+            parsed = unknown_workflows.read(store, record)
         except (json_text.BadJson, schema.Invalid, HoldfastError, OSError):
             continue
-        if seen is not None and is_active(seen[1]):
-            states.append({**seen[1], "record": record})
+        if parsed is not None and is_active(parsed[1]):
+            states.append({**parsed[1], "record": record})
     if not states:
         return {"layer": "L1", "available": False, "target": None, "position": None}
     newest: Any = max(reversed(states), key=lambda state: str(state["updated_at"]))

@@ -66,11 +66,11 @@ def list_active(store: Store, most: int | None) -> list[Fields]:
     limit = "" if most is None else f" LIMIT {most}"
     with store.ledger.database.reading():
         for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
-            seen = None if _is_untouched(store, row) else store.peek(row["stream"])
-            if seen is None:
+            peek = None if _is_untouched(store, row) else store.peek(row["stream"])
+            if peek is None:
                 rows.append(row)
-            elif is_active(seen.state):
-                rows.append(row_of(seen.state, row))
+            elif is_active(peek.state):
+                rows.append(row_of(peek.state, row))
         ids = {row["id"] for row in rows}
         for state in unknown_workflows.peek_all(store):
             if state["id"] not in ids and is_active(state):
@@ -125,42 +125,44 @@ def _is_untouched(store: Store, row: Fields) -> bool:
 
 def look_around(session: Session) -> Overview:
     """Return the state of the workspace, or the part of it that a damaged ledger still has."""
-    seen = Overview()
+    overview = Overview()
     try:
-        _fill(session, seen)
+        _fill(session, overview)
     except Fault as fault:
         if fault.code != "ledger_damaged":
             raise
-        seen.damage.append(fault.message)
-    seen.unwritable = _find_unwritable(session)
-    return seen
+        overview.damage.append(fault.message)
+    overview.unwritable = _find_unwritable(session)
+    return overview
 
 
-def _fill(session: Session, seen: Overview) -> None:
+def _fill(session: Session, overview: Overview) -> None:
     store = session.store
-    seen.seq = store.ledger.head_seq
-    for held in store.ledger.states(f"{ACTIVE} {_NEWEST_FIRST} LIMIT {MAX_OPENED}"):
-        peek = store.peek_at(held)
+    overview.seq = store.ledger.head_seq
+    for stored in store.ledger.states(f"{ACTIVE} {_NEWEST_FIRST} LIMIT {MAX_OPENED}"):
+        peek = store.peek_at(stored)
         if peek.finding is not None:
-            seen.unsettled.append(held.row["id"])
-        row = held.row if peek.finding is None else row_of(peek.state, held.row)
+            overview.unsettled.append(stored.row["id"])
+        row = stored.row if peek.finding is None else row_of(peek.state, stored.row)
         if is_active(peek.state):
-            seen.rows.append(row)
-            seen.states[row["id"]] = peek.state
+            overview.rows.append(row)
+            overview.states[row["id"]] = peek.state
         else:
-            seen.ended.append(row)
-    seen.unsettled = [name for name in seen.unsettled if name in seen.states]
-    seen.unopened = max(0, store.ledger.count(ACTIVE) - MAX_OPENED)
-    seen.ended += store.ledger.rows(f"{ENDED} {_NEWEST_FIRST} LIMIT {_MAX_ENDED}")
+            overview.ended.append(row)
+    overview.unsettled = [name for name in overview.unsettled if name in overview.states]
+    overview.unopened = max(0, store.ledger.count(ACTIVE) - MAX_OPENED)
+    overview.ended += store.ledger.rows(f"{ENDED} {_NEWEST_FIRST} LIMIT {_MAX_ENDED}")
     picked = session.picked()
     if isinstance(picked, Refusal):
-        seen.why = picked
-    elif picked["id"] not in seen.states and any(row["id"] == picked["id"] for row in seen.ended):
-        seen.why = session.chosen(seen.rows) if seen.rows else None  # type: ignore[assignment]
+        overview.why = picked
+    elif picked["id"] not in overview.states and any(
+        row["id"] == picked["id"] for row in overview.ended
+    ):
+        overview.why = session.chosen(overview.rows) if overview.rows else None  # type: ignore[assignment]
     else:
-        seen.mine = picked["id"]
-        if seen.mine not in seen.states and picked["status"] in selection.ACTIVE:
-            seen.rows.append(picked)
+        overview.mine = picked["id"]
+        if overview.mine not in overview.states and picked["status"] in selection.ACTIVE:
+            overview.rows.append(picked)
     if store.ledger.stream(stream_of("initiatives")) is not None:
         from holdfast.core.initiatives import current_of
         from holdfast.keeper.logs import FINAL, initiative_view
@@ -168,10 +170,10 @@ def _fill(session: Session, seen: Overview) -> None:
         initiatives = session.log_state("initiatives")
         current = current_of(initiatives)
         if current is not None and current["status"] not in FINAL:
-            seen.initiative = initiative_view(str(initiatives["current"]), current)
-            seen.goal = _next_commands(seen, seen.initiative)
-    if not seen.rows:
-        seen.strangers = unknown_workflows.peek_all(store)
+            overview.initiative = initiative_view(str(initiatives["current"]), current)
+            overview.goal = _next_commands(overview, overview.initiative)
+    if not overview.rows:
+        overview.strangers = unknown_workflows.peek_all(store)
 
 
 def _find_unwritable(session: Session) -> str:
@@ -196,7 +198,7 @@ def _is_writable(folder: str) -> bool:
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
-def _next_commands(seen: Overview, goal: Fields) -> list[str]:
+def _next_commands(overview: Overview, goal: Fields) -> list[str]:
     """Return the commands that continue an initiative.
 
     A workflow for the current milestone is started first; the milestone is completed after it.
@@ -210,9 +212,9 @@ def _next_commands(seen: Overview, goal: Fields) -> list[str]:
     def serves(row: Fields) -> bool:
         return row["initiative"] in (goal["name"], goal["key"]) and row["milestone"] == current
 
-    if any(map(serves, seen.rows)):
+    if any(map(serves, overview.rows)):
         return []
-    completed = [row for row in seen.ended if row["status"] == "completed"][:_MAX_COMPLETED]
+    completed = [row for row in overview.ended if row["status"] == "completed"][:_MAX_COMPLETED]
     if any(map(serves, completed)):
         return [goal["next"]]
     return [f"holdfast start RECIPE SUBJECT --milestone {shell_word(current)}", goal["next"]]

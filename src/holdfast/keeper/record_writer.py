@@ -202,14 +202,14 @@ class RecordWriter:
             if root is None or os.path.lexists(os.path.join(root, _FORMAL_MARK)):
                 continue
             missing.append(os.path.join(root, _FORMAL_MARK))
-            for held in list(store.ledger.states(_FORMAL, worktree)):
-                path = store.path_of(worktree, held.state["record"])
-                name = held.row["stream"]
+            for stored in list(store.ledger.states(_FORMAL, worktree)):
+                path = store.path_of(worktree, stored.state["record"])
+                name = stored.row["stream"]
                 if name not in streams and path is not None and not os.path.lexists(path):
-                    streams[name] = LoadedStream(name, held.state, held.row)
+                    streams[name] = LoadedStream(name, stored.state, stored.row)
                     streams[name].is_shown = True
                     rebuilt.append(streams[name])
-                    store.note(f"{held.state['record']} was gone and is rebuilt")
+                    store.note(f"{stored.state['record']} was gone and is rebuilt")
         return missing, rebuilt
 
     def make_formal_mark(self, path: str) -> None:

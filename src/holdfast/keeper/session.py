@@ -164,8 +164,8 @@ class Session:
         if id is None or not self.store.ledger.exists():
             return None
         events = find_repeat(self.store, id, request_digest=request_digest)
-        seen = self.store.peek(events[0]["stream"]) if events else None
-        if seen is None:
+        peek = self.store.peek(events[0]["stream"]) if events else None
+        if peek is None:
             return None
         with self.transaction() as tx:
             return self.repeat(tx, id)
@@ -230,10 +230,10 @@ class Session:
 
     def look(self, workflow: str | None = None) -> Workflow:
         """Return the state of the selected workflow; raise ``Refused``. Change nothing."""
-        seen = self.peek(workflow)
-        if isinstance(seen, Refusal):
-            raise seen.error()
-        return seen
+        state = self.peek(workflow)
+        if isinstance(state, Refusal):
+            raise state.error()
+        return state
 
     def peek(self, workflow: str | None = None) -> Workflow | Refusal:
         """Return the state of the selected workflow, or a refusal. Change nothing."""
@@ -243,11 +243,11 @@ class Session:
             if not isinstance(picked, Refusal):
                 workflow = str(picked["id"])
         is_named = workflow is not None and is_workflow(workflow)
-        seen = self.store.peek(str(workflow)) if is_named else None
-        if is_picked and seen is not None and seen.finding and seen.finding.kind == REPLACED:
-            workflow, seen = seen.finding.other["id"], None
-        if seen is not None:
-            state: Workflow = seen.state
+        peek = self.store.peek(str(workflow)) if is_named else None
+        if is_picked and peek is not None and peek.finding and peek.finding.kind == REPLACED:
+            workflow, peek = peek.finding.other["id"], None
+        if peek is not None:
+            state: Workflow = peek.state
             return state
         unknown = self._peek_unknown(workflow)
         if unknown is not None:
@@ -305,18 +305,18 @@ class Session:
         live = set()
         running: dict[tuple[int, int | None], bool] = {}
         for row in rows:
-            held = row["session"]
-            if not held or row["status"] not in selection.ACTIVE:
+            binding = row["session"]
+            if not binding or row["status"] not in selection.ACTIVE:
                 continue
-            if "pid" in held:
-                process = (held["pid"], held.get("born"))
+            if "pid" in binding:
+                process = (binding["pid"], binding.get("born"))
                 if process not in running:
                     running[process] = _is_running(*process)
                 is_live = running[process]
             else:
                 is_live = not times.is_past(now_ms, row["updated_at"], SESSION_LIVES)
             if is_live:
-                live.add(held["id"])
+                live.add(binding["id"])
         return live
 
     def binding(self, tx: Transaction, state: Workflow) -> Fields:
@@ -331,10 +331,10 @@ class Session:
         others = [
             stream for stream in mine if stream.row["id"] != state["id"] and asker.owns(stream.row)
         ]
-        held = state["session"]
-        row: Fields = {**state, "session": held}
-        if held and not asker.owns(row) and held["id"] in self.live([row]):
-            self.store.note(f"the live session {held['id'][:40]} held it; it is yours now")
+        holder = state["session"]
+        row: Fields = {**state, "session": holder}
+        if holder and not asker.owns(row) and holder["id"] in self.live([row]):
+            self.store.note(f"the live session {holder['id'][:40]} held it; it is yours now")
         return {"session": self.bound(tx), "rebind": bool(others)}
 
     def bound(self, tx: Transaction) -> Binding | None:

@@ -121,32 +121,32 @@ class Store:
 
     def peek(self, stream: str) -> Peek | None:
         """Return a stream's state and the finding about its record; ``None`` if it is unknown."""
-        held = self.stream(stream)
-        return None if held is None else self.peek_at(held)
+        stored = self.stream(stream)
+        return None if stored is None else self.peek_at(stored)
 
     def stream(self, name: str) -> Stream | None:
         """Return a stream of the ledger; raise ``Fault`` if it has events but no row."""
-        held = self.ledger.stream(name)
-        if held is None and self.ledger.last_version(name):
+        stored = self.ledger.stream(name)
+        if stored is None and self.ledger.last_version(name):
             state, _ = aggregate_of(name).replay(lambda: self.ledger.events(name))
             if state is not None:
                 raise damaged_ledger(self.ledger.database.path, f"the row of {name} is missing")
-        return held
+        return stored
 
-    def peek_at(self, held: Stream) -> Peek:
+    def peek_at(self, stored: Stream) -> Peek:
         """Compare a stream's record with its state. Take no lock, and write nothing."""
-        subject = self.subject_of(held)
+        subject = self.subject_of(stored)
         finding = findings.examine(self, subject)
         if finding is None:
-            return Peek(held.row, held.state, None)
+            return Peek(stored.row, stored.state, None)
         self.foretell(finding.forecast)
-        return Peek(held.row, self.preview(subject, finding), finding)
+        return Peek(stored.row, self.preview(subject, finding), finding)
 
     def state_of(self, stream: str) -> Any:
         """Return the state of a stream as ``peek`` does; a log without events is blank."""
-        seen = self.peek(stream)
-        if seen is not None:
-            return seen.state
+        peek = self.peek(stream)
+        if peek is not None:
+            return peek.state
         aggregate = aggregate_of(stream)
         if is_workflow(stream):
             return None
@@ -157,9 +157,9 @@ class Store:
         self.foretell(finding.forecast)
         return self.preview(subject, finding)
 
-    def subject_of(self, held: Stream) -> Subject:
-        row = held.row
-        return self.subject(row["stream"], held.state, row["seq"], row["hash"])
+    def subject_of(self, stored: Stream) -> Subject:
+        row = stored.row
+        return self.subject(row["stream"], stored.state, row["seq"], row["hash"])
 
     def subject(self, stream: str, state: Any, seq: int, hash: str) -> Subject:
         """Return a stream as of an event, with its record's location."""

@@ -118,11 +118,11 @@ class Transaction:
         cached = self._streams.get(stream)
         if cached is not None:
             return cached.state
-        held = self.store.stream(stream)
-        if held is None and is_workflow(stream):
+        stored = self.store.stream(stream)
+        if stored is None and is_workflow(stream):
             return None
-        subject = self.store.subject_of(held) if held else self.store.blank_subject(stream)
-        loaded = LoadedStream(stream, subject.state, held.row if held else None)
+        subject = self.store.subject_of(stored) if stored else self.store.blank_subject(stream)
+        loaded = LoadedStream(stream, subject.state, stored.row if stored else None)
         loaded.location = subject.location
         self._streams[stream] = loaded
         finding = findings.examine(self.store, subject)
@@ -300,9 +300,11 @@ class Transaction:
         """Return a stream of this transaction. Do not settle one that was not loaded."""
         loaded = self._streams.get(stream)
         if loaded is None:
-            held = self.store.ledger.stream(stream)
-            loaded = LoadedStream(stream, held.state if held else None, held.row if held else None)
-            if held is None:
+            stored = self.store.ledger.stream(stream)
+            loaded = LoadedStream(
+                stream, stored.state if stored else None, stored.row if stored else None
+            )
+            if stored is None:
                 # A history whose beginning is lost has no state, but can still be continued.
                 loaded.version = self.store.ledger.last_version(stream)
             self._streams[stream] = loaded
@@ -401,9 +403,9 @@ class Transaction:
         try:
             findings.settle_saved(self, stream, path)
         except (OSError, Fault) as error:
-            for held in filter(None, map(self.store.ledger.stream, names)):
-                name = held.row["stream"]
-                self._streams[name] = LoadedStream(name, held.state, held.row)
+            for stored in filter(None, map(self.store.ledger.stream, names)):
+                name = stored.row["stream"]
+                self._streams[name] = LoadedStream(name, stored.state, stored.row)
             self._must_look_again = True
             self.store.note(f"what was saved meanwhile is taken in by the next change ({error})")
 

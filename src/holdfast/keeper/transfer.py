@@ -65,11 +65,11 @@ def export_lines(store: Store, workflow: str | None) -> Iterator[str]:
         yield line_of(event)
         events += 1
     where, values = ("kind = 'workflow'", ()) if workflow is None else ("stream = ?", (workflow,))
-    for held in store.ledger.states(f"{where} ORDER BY created_at, stream", *values):
-        stream, record = held.row["stream"], formats.record_path(held.state)
+    for stored in store.ledger.states(f"{where} ORDER BY created_at, stream", *values):
+        stream, record = stored.row["stream"], formats.record_path(stored.state)
         if record is not None:
             aggregate = formats.aggregate_of(stream)
-            raw = aggregate.render(held.state, identity, held.row["seq"], held.row["hash"])
+            raw = aggregate.render(stored.state, identity, stored.row["seq"], stored.row["hash"])
             line = {"record": record, "workflow": stream, "document": json_text.loads(raw)}
             yield json_text.dumps(line)
     yield json_text.dumps({_END: {"events": events}})

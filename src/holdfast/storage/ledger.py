@@ -196,12 +196,12 @@ class Ledger:
 
     def active_of_session(self, session: str | None, pid: int | None) -> list[Stream]:
         """Return the active workflows that a session or a client's process holds."""
-        held = list(self.states(f"{ACTIVE} AND session_id = ?", session)) if session else []
+        streams = list(self.states(f"{ACTIVE} AND session_id = ?", session)) if session else []
         if pid is not None:
-            names = {stream.row["stream"] for stream in held}
+            names = {stream.row["stream"] for stream in streams}
             by_client = self.states(f"{ACTIVE} AND session_pid = ?", pid)
-            held += [stream for stream in by_client if stream.row["stream"] not in names]
-        return held
+            streams += [stream for stream in by_client if stream.row["stream"] not in names]
+        return streams
 
     def unread(self) -> list[str]:
         """Return the paths that active workflows require and that were not read yet."""

@@ -163,13 +163,13 @@ def _approvals() -> dict[str, Fields]:
     Raise ``Fault`` if a newer Holdfast wrote the file.
     """
     try:
-        held = json_text.loads(Disk().read(_path()) or b"{}", strict=True)
+        document = json_text.loads(Disk().read(_path()) or b"{}", strict=True)
     except json_text.BadJson:
         return {}
-    version = held.get("version") if isinstance(held, dict) else None
+    version = document.get("version") if isinstance(document, dict) else None
     if isinstance(version, int) and version > VERSION:
         raise newer_file(_path(), version)
-    workspaces = held.get("workspaces") if isinstance(held, dict) else None
+    workspaces = document.get("workspaces") if isinstance(document, dict) else None
     if not isinstance(workspaces, dict):
         return {}
     return {key: value for key, value in workspaces.items() if isinstance(value, dict)}

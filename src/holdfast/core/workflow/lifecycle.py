@@ -452,10 +452,10 @@ def complete(state: Workflow, args: Fields) -> Decision:
     if not is_active(state):
         why = f"complete: {state['id']} has ended already ({state['status']})"
         return Refusal("already", why, f"holdfast show {state['id']}")
-    seen = with_stale_gates(state, args.get("tree"))
-    items = pending(seen)
+    checked = with_stale_gates(state, args.get("tree"))
+    items = pending(checked)
     if items and not args.get("force"):
-        stale = [name for name, gate in seen["gates"].items() if gate.get("status") == "stale"]
+        stale = [name for name, gate in checked["gates"].items() if gate.get("status") == "stale"]
         why = f" (stale, files changed since: {', '.join(stale)})" if stale else ""
         return Refusal(
             "pending",
