@@ -197,7 +197,7 @@ def next_words(name: str) -> list[str]:
     """Return the words with which the name of a command can go on; it may have no word yet."""
     begin = f"{name} " if name else ""
     rests = [full[len(begin) :] for full in load_all() if full.startswith(begin)]
-    return list(dict.fromkeys([rest.partition(" ")[0] for rest in rests]))
+    return list(dict.fromkeys([words.partition(" ")[0] for words in rests]))
 
 
 class Usage(HoldfastError):
@@ -210,8 +210,8 @@ class Usage(HoldfastError):
 def parse(words: list[str]) -> Arguments:
     """Return the command and its values; a value that is not there has its empty form.
 
-    Raise ``Usage`` if the words do not fit the grammar, or cannot be kept: those that are not UTF-8
-    arrive with half surrogates, which no record can hold, and neither can it hold a NUL.
+    Raise ``Usage`` if the words do not fit the grammar, or if a record cannot hold one: it has a
+    NUL, or half surrogates in place of bytes that are not UTF-8.
     """
     for position, word in enumerate(words, 1):
         why = "has a NUL in it" if "\0" in word else ""
@@ -322,16 +322,16 @@ class WordReader:
             if name:
                 raise self._usage(f"{needs} one of: {', '.join(next_words(name))}")
             return
-        rest = self.positionals
+        unbound = self.positionals
         for number, argument in enumerate(self.command.arguments, 1):
-            count = len(rest) if argument.is_many else 1
-            taken, rest = rest[:count], rest[count:]
+            count = len(unbound) if argument.is_many else 1
+            taken, unbound = unbound[:count], unbound[count:]
             if not taken and argument.is_required:
                 what = f"{argument.name}, {argument.about}, as its argument {number}"
                 raise self._usage(f"{needs} {what}, and it was not given")
             for position, word in taken:
                 self._store(argument, word, position)
-        if rest:
+        if unbound:
             from holdfast.cli.commands.help import too_many
 
             raise too_many(self, self.command.arguments)

@@ -228,13 +228,13 @@ def shorten(line: str, width: int) -> str:
     """Return the line, cut with an ellipsis if it is wider."""
     if count_cells(line) <= width:
         return line
-    kept, free = "", width - 1
+    text, free = "", width - 1
     for char in line:
         free -= _count_char_cells(char)
         if free < 0:
             break
-        kept += char
-    return kept + "…"
+        text += char
+    return text + "…"
 
 
 def quote_word(word: str) -> str:

@@ -205,8 +205,8 @@ class LogComparison:
     def removed(self) -> list[str]:
         """Return the headings of missing entries before one that the log has."""
         missing = set(self.missing)
-        known = [index for index, (_, entry) in enumerate(self._expected) if entry not in missing]
-        earlier = self._expected[: max(known, default=0)]
+        present = [index for index, (_, entry) in enumerate(self._expected) if entry not in missing]
+        earlier = self._expected[: max(present, default=0)]
         return [_split_entry(entry)[0] for _, entry in earlier if entry in missing]
 
     def newest_missing(self) -> tuple[Event, str] | None:

@@ -402,5 +402,5 @@ def _slug(args: Arguments) -> str | None:
     return slug
 
 
-def _split(listed: list[str]) -> list[str]:
-    return [name.strip() for names in listed for name in names.split(",") if name.strip()]
+def _split(comma_lists: list[str]) -> list[str]:
+    return [name.strip() for names in comma_lists for name in names.split(",") if name.strip()]
