@@ -150,7 +150,7 @@ def _split(text: str) -> list[str]:
 
 
 def _unless_group(words: list[str]) -> str | None:
-    """Return an error, unless the words are a group, an option or a placeholder in capitals."""
+    """Return an error, unless the words are a group, an option or a word in capitals."""
     first = words[0].strip(_MARKS) if words else ""
     whole = {*declared.groups(), *(name.partition(" ")[0] for name in declared.commands())}
     alone = len(words) == 1 and first in whole
