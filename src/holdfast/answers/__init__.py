@@ -93,17 +93,17 @@ def run(receipt: Receipt, what: str, result: Fields, *, passed: bool) -> Fields:
 
 def failed_run(what: str, result: Fields) -> Fields:
     """Return the ``error`` of a run that was recorded and is no success."""
-    how = f"exit code {result['exit_code']}"
+    ending = f"exit code {result['exit_code']}"
     if result.get("cancelled"):
-        how = "it was cancelled"
+        ending = "it was cancelled"
     elif result.get("timed_out"):
-        how = "it was ended at its time limit"
+        ending = "it was ended at its time limit"
     elif result.get("signal"):
-        how = f"it died of signal {result['signal']}"
+        ending = f"it died of signal {result['signal']}"
     failing = result.get("failing_tests") or []
     names = f": {', '.join(failing[:5])}" if failing else ""
     hint = "mend it, then run the same command again"
-    return _error("failed", f"{what} failed ({how}){names}", hint)
+    return _error("failed", f"{what} failed ({ending}){names}", hint)
 
 
 def loop_run(result: Fields) -> Fields:
@@ -195,8 +195,8 @@ def _aim_hint(hint: str, workflow: str | None) -> str:
         return hint
     parts = hint.split("holdfast ")
     for number, command in enumerate(parts[1:], 1):
-        name, _, more = command.partition(" ")
-        if name in _OF_ONE_WORKFLOW and not (more and name in _TAKE_AN_ID):
+        name, _, arguments = command.partition(" ")
+        if name in _OF_ONE_WORKFLOW and not (arguments and name in _TAKE_AN_ID):
             parts[number] = f"-w {shell_word(workflow)} {command}"
     return "holdfast ".join(parts)
 

@@ -218,8 +218,8 @@ class Story:
         answer = self.holdfast("complete", code=1)
         gates = ["lint", "test", "security_review", "code_simplifier", "pr_created"]
         pending = ["pr_creation", *gates]
-        named = [name for name in pending if name in answer]
-        self.check("it is refused, and everything pending is named", pending, named)
+        mentioned = [name for name in pending if name in answer]
+        self.check("it is refused, and everything pending is named", pending, mentioned)
         # Without -B Python would leave files of its own in the tree that the gate is shown on.
         self.holdfast("gate", "run", "test", "--", sys.executable, "-B", "-m", "unittest", "-q")
         gate = self.state()["gates"]["test"]
@@ -230,8 +230,8 @@ class Story:
         self.holdfast("complete", "--outcome", "greet() is in", *forced, lines=1)
         gates.remove("test")
         expected = [(reason, {"phases": ["pr_creation"], "gates": gates})]
-        ends = [event["data"] for event in self.events("workflow_completed")]
-        skipped = [(data.get("reason"), data.get("skipped")) for data in ends]
+        completions = [event["data"] for event in self.events("workflow_completed")]
+        skipped = [(data.get("reason"), data.get("skipped")) for data in completions]
         self.check("what was skipped is recorded, with the reason", expected, skipped)
         self.holdfast("verify")
         self.holdfast("log", "--limit", "5")

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from holdfast.core.types import Json
 
     Arguments = dict[str, Any]
-    """The parser's result: ``command``, a value for every parameter of that command, and of these:
+    """The parser's result: ``command``, a value for each of its parameters, and derived from these:
 
-    ``own``: those that not every command has; ``target``: the workflow that is meant and the
-    request's own id, as the keeper takes them; ``is_aimed``: True if the line says whose workflow
-    is meant, so that the next command has to say it too.
+    ``own``: the values of parameters that not every command has; ``target``: the workflow and the
+    request's id, as arguments of the keeper; ``is_aimed``: True if the line names a workflow or a
+    session, so that the next command has to name it too.
     """
     Function = TypeVar("Function", bound=Callable[..., object])
     Kind = Literal["flag", "text", "id", "count", "task", "pair"]
@@ -235,8 +235,8 @@ def parse(words: list[str]) -> Arguments:
     args: Arguments = {"command": name}
     own = reader.command.parameters if reader.command else []
     for parameter in (*COMMON, *own):
-        many: Json = {} if parameter.kind == "pair" else [] if parameter.is_many else None
-        args[parameter.into] = False if parameter.kind == "flag" else many
+        empty: Json = {} if parameter.kind == "pair" else [] if parameter.is_many else None
+        args[parameter.into] = False if parameter.kind == "flag" else empty
     args |= reader.values
     args["own"] = {parameter.into: args[parameter.into] for parameter in own}
     args["target"] = {"workflow": args["workflow"], "id": args["id"]}
@@ -306,8 +306,8 @@ class WordReader:
                 raise self._usage(f"{message} nothing follows it")
             value = self.words[position]
             if value == "--" or value.partition("=")[0] in self.options:
-                way = f"a value like that is written {option.name}=VALUE"
-                raise self._usage(f"{message} {quote_word(value)} follows it; {way}")
+                advice = f"a value like that is written {option.name}=VALUE"
+                raise self._usage(f"{message} {quote_word(value)} follows it; {advice}")
             self.position += 1
         self._store(option, value, position)
 

@@ -85,9 +85,9 @@ class MilestonePage:
                 for item in block.children:
                     self._read_item(item, self._owner)
         if file_name is not None:
-            named = self.milestones[file_name[0].upper()]
-            if not named.tasks and named.heading is None and named.box is None:
-                del self.milestones[named.id]
+            own = self.milestones[file_name[0].upper()]
+            if not own.tasks and own.heading is None and own.box is None:
+                del self.milestones[own.id]
         pair = out_of_order(list(self.milestones))
         if pair is not None:
             earlier, later = pair

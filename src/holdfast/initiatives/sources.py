@@ -307,12 +307,12 @@ def find_conflict(
         # A file about another initiative is stale, whatever its time.
         stale = status.source(status.initiative)
         return Conflict(status, Verdict(own, [stale], None, [own, stale]))
-    both, now, server = [own, status.source()], store.now(), None
-    if ask_server and is_unclear(both, now):
+    sources, now, server = [own, status.source()], store.now(), None
+    if ask_server and is_unclear(sources, now):
         answer = _ask_server(store)
         if answer is not None and answer[0] == initiative["name"]:
             server = answer[1]
-    verdict = weigh(both, server, now)
+    verdict = weigh(sources, server, now)
     return None if verdict is None else Conflict(status, verdict)
 
 
@@ -343,11 +343,11 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     folder = folders[0]
     files = InitiativeFiles(store, folder, initiative_from_pages(folder, [], store.now()))
     status = files.read_status()
-    read = files.read_pages(status.progress if status else ())
-    title, milestones = merge_pages(read)
+    milestone_pages = files.read_pages(status.progress if status else ())
+    title, milestones = merge_pages(milestone_pages)
     title = title or (status.initiative if status else None) or folder
     initiative = initiative_from_pages(title, milestones, store.now())
-    used = [page.path for page in read if page.milestones]
+    used = [page.path for page in milestone_pages if page.milestones]
     if status is not None and status.initiative in (None, title, folder):
         initiative = _with_status(store, initiative, status.source())
         used.append(files.status_file)

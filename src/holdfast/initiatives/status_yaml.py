@@ -98,13 +98,13 @@ class Status:
         bom = _BOM if self._raw.startswith(_BOM.encode()) else ""
         after = (bom + text).encode()
         # Compare what was written with what was there: nothing of it may be lost.
-        written = Status(after, self.path)
+        result = Status(after, self.path)
         own_rows = {row: value for row, value in self.progress.items() if row not in others}
         is_whole = (
-            all(written._value(key) == value for key, value in values.items())
-            and written.progress == {**own_rows, **progress}
-            and set(self._map) <= set(written._map)
-            and _comments(self._text) <= _comments(written._text)
+            all(result._value(key) == value for key, value in values.items())
+            and result.progress == {**own_rows, **progress}
+            and set(self._map) <= set(result._map)
+            and _comments(self._text) <= _comments(result._text)
         )
         if not is_whole:
             raise self._bad(1, "its values cannot be replaced where they stand")

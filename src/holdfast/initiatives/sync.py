@@ -227,9 +227,10 @@ class Sync:
         page = self.noting(files.unedited_page)
         if page is not None:
             return {**fields, "pages": [page]}
-        read = self.noting(lambda: files.read_pages(is_strict=False)) or []
-        paths = [page.path for page in read if page.milestones]
-        return {**fields, "pages": paths, "disagreements": sources.disagreements_of(files, read)}
+        milestone_pages = self.noting(lambda: files.read_pages(is_strict=False)) or []
+        paths = [page.path for page in milestone_pages if page.milestones]
+        disagreements = sources.disagreements_of(files, milestone_pages)
+        return {**fields, "pages": paths, "disagreements": disagreements}
 
     def recovered(self, name: str | None) -> Fields:
         """Return the arguments of the command that records a recovered initiative."""

@@ -93,8 +93,8 @@ def finish_move(tx: Transaction, state: Workflow) -> bool:
     # The writer may have been killed before it wrote the new record or removed the old one.
     store.files.remove(os.path.join(old, record_folders.RECORD))
     raw = store.files.read(os.path.join(new, record_folders.RECORD))
-    written = store.ledger.record(state["worktree"], state["record"])
-    if raw is None or written is None or not formats.is_record(raw, written["digest"]):
+    ledger_record = store.ledger.record(state["worktree"], state["record"])
+    if raw is None or ledger_record is None or not formats.is_record(raw, ledger_record["digest"]):
         tx.expect(state["id"], raw)
         tx.show(state["id"])
         tx.commit()

@@ -182,8 +182,8 @@ class Driver:
         head = git.head(self._root)
         turn = [state["created_at"], state["worktree"], task["id"], task.get("iterations_used", 0)]
         path = os.path.join(self._folder, f"{self._slug}.json")
-        begun = page_files.read_json(self._disk.read_own(path))
-        commit: str | None = begun.get("head") if begun.get("turn") == turn else None
+        fields = page_files.read_json(self._disk.read_own(path))
+        commit: str | None = fields.get("head") if fields.get("turn") == turn else None
         if commit and head is not None and git.is_descendant(self._root, head, commit):
             return commit
         line = json_text.line_of({"turn": turn, "head": head})

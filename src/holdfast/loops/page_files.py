@@ -148,10 +148,10 @@ def open_folder(store: Store, state: Workflow) -> LoopFolder | None:
 class LoopFolder:
     """The folder of one loop, with its pages and its log.
 
-    Its memory is a file beside the ledger with what the pages said when last written: the page of
-    ``units``, the digest of ``context``, how far the ``log`` is known, and as ``known`` the digests
-    of pages of units whose whole content is in the ledger. With it, an edit can be told from a page
-    that a killed writer left behind.
+    Its memory is a file beside the ledger about the pages as last written: the page of ``units``,
+    the digest of ``context``, how much of the ``log`` was compared, and as ``known`` the digests of
+    pages of units whose whole content is in the ledger. With it, an edit differs from a page that
+    a killed writer left behind.
     """
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
@@ -490,12 +490,12 @@ class _EditReader:
         if is_known and len(args) == 1:
             return
         try:
-            taken = self._do("plan_unit", args)
+            outcome = self._do("plan_unit", args)
         except Refused as refused:
             self._refuse(f"{refused.message}; the page stays as it is")
             return
-        what = ", ".join(key for key in args if key != "task")
-        self._store.note(f"{self._page}: {taken}: {name} ({what})")
+        keys = ", ".join(key for key in args if key != "task")
+        self._store.note(f"{self._page}: {outcome}: {name} ({keys})")
 
     def _refuse(self, why: str) -> None:
         self._was_refused = True
@@ -517,8 +517,8 @@ class _EditReader:
             if not name or pages.lesson_content(fields) in contents:
                 continue
             try:
-                taken = self._do("add_guardrail", {**fields, "replace": True})
+                outcome = self._do("add_guardrail", {**fields, "replace": True})
             except Refused as refused:
                 self._store.note(f"{GUARDRAILS}: {name[:60]}: {refused.message}")
                 continue
-            self._store.note(f"{GUARDRAILS}: {taken}: {name[:60]}")
+            self._store.note(f"{GUARDRAILS}: {outcome}: {name[:60]}")

@@ -7,7 +7,7 @@ Stored text may hold anything, and must not start structure where it is put. So 
 two of Markdown's own marks. A backslash goes before what would start structure at the beginning of
 a line, and is alone on an empty line. ``&#13;`` is a character that a page cannot show: a control
 character, or white space at either end of a line. Text with such a mark of its own gets one more.
-Decoding gives back what was stored, and of what people wrote, their words.
+Decoding returns the stored text, and the words of text that people wrote.
 """
 
 from __future__ import annotations

@@ -87,9 +87,9 @@ class Pipe:
         while not self._is_closed and (chunk := self._read(size)):
             # Read a long line in large chunks; an ordinary one needs no large buffer.
             size = min(size * 2, _MAX_CHUNK_BYTES) if len(chunk) == size else _MIN_CHUNK_BYTES
-            *ends, tail = chunk.split(b"\n")
-            for end in ends:
-                line = _extend(line, end)
+            *pieces, tail = chunk.split(b"\n")
+            for piece in pieces:
+                line = _extend(line, piece)
                 yield line if isinstance(line, TooLong) else bytes(line)
                 line = bytearray()
             line = _extend(line, tail)

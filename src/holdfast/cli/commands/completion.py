@@ -199,10 +199,10 @@ def find_values(parameter: Parameter, reader: WordReader, current: str) -> Candi
 def _units(reader: WordReader, _current: str) -> Candidates:
     """Return the units of the loop that is named, or of the active ones."""
     keeper = _keeper(reader)
-    named = reader.values.get("workflow")
+    workflow = reader.values.get("workflow")
     units: dict[str, str] = {}
     for row in keeper.known(most=_MAX_WORKFLOWS, format="loop"):
-        if row["status"] in ACTIVE and named in (None, row["id"]):
+        if row["status"] in ACTIVE and workflow in (None, row["id"]):
             state = keeper.peek(workflow=row["id"])
             tasks = [] if isinstance(state, Refusal) else state["tasks"]
             units |= {str(task["id"]): _short(task["description"]) for task in tasks}
@@ -216,11 +216,11 @@ def _workflows(reader: WordReader, format: str | None = None) -> Candidates:
 
 def _files(reader: WordReader, current: str) -> Candidates:
     """Return paths from the worktree's root, as every command takes them."""
-    folder, slash, begun = current.rpartition("/")
+    folder, slash, name_start = current.rpartition("/")
     root = _keeper(reader).workspace.root
     with os.scandir(os.path.join(root, folder + slash)) as entries:
         names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
-    has_hidden = begun.startswith(".")
+    has_hidden = name_start.startswith(".")
     return [(folder + slash + name, "") for name in sorted(names) if has_hidden or name[0] != "."]
 
 

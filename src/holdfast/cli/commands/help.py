@@ -147,16 +147,16 @@ def _columns(rows: list[tuple[str, str]]) -> list[str]:
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
     """Return the name that was probably meant, if one is near enough."""
-    named = {name.casefold(): name for name in reversed(list(names))}
+    by_folded_name = {name.casefold(): name for name in reversed(list(names))}
     typed = word.casefold()
-    if typed in named:
-        return named[typed]
+    if typed in by_folded_name:
+        return by_folded_name[typed]
     if len(word.strip("-")) > 2:
-        begun = [name for name in reversed(named.values()) if name.startswith(word)]
-        if begun:
-            return begun[0]
-    close = get_close_matches(typed, named, 1, _MIN_LIKENESS)
-    return named[close[0]] if close else None
+        completions = [name for name in reversed(by_folded_name.values()) if name.startswith(word)]
+        if completions:
+            return completions[0]
+    close = get_close_matches(typed, by_folded_name, 1, _MIN_LIKENESS)
+    return by_folded_name[close[0]] if close else None
 
 
 def unknown_command(words: list[str], position: int, group: str) -> Usage:

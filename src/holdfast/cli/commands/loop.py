@@ -193,8 +193,8 @@ on_loop(
     "holdfast loop verify T1 --run -- pytest -q tests/auth",
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
-    ways = [args["passed"], args["failed"] is not None, args["run"]]
-    if sum(ways) != 1 or (args["words"] and not args["run"]):
+    choices = [args["passed"], args["failed"] is not None, args["run"]]
+    if sum(choices) != 1 or (args["words"] and not args["run"]):
         either = "either --passed, --failed TEXT or --run -- COMMAND"
         raise Usage(f"`holdfast loop verify` takes {either}", "holdfast help loop verify")
     loops, unit, target = Loops(keeper), args["unit"], {"slug": args["workflow"], "id": args["id"]}

@@ -119,7 +119,7 @@ class Poller:
             state = overview.states.get(self._workflow)
             state = state or self._keeper.show(workflow=self._workflow).state
             overview.states, overview.unopened = {self._workflow: state}, 0
-        more = self._keeper.watched(overview, workflow=self._workflow, limit=_MAX_EVENTS)
+        details = self._keeper.watched(overview, workflow=self._workflow, limit=_MAX_EVENTS)
         self._records = [state["record"] for state in overview.states.values()]
         after = self._read_signs()
         # What was written meanwhile may not have been read: then the next look reads again.
@@ -135,7 +135,7 @@ class Poller:
             "mine": overview.mine,
             "initiative": overview.initiative,
             "damage": overview.damage,
-            **more,
+            **details,
         }
 
     def is_stale(self) -> bool:

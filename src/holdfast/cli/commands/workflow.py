@@ -420,9 +420,9 @@ def resume_panel(screen: Screen, state: Workflow, branch: str | None) -> Iterato
     yield f"  ID: {clean(state['id'])}"
     number, total = feature_position(state)
     about = state["context"].get("feature_file") if total else state["subject"]
-    which = f" ({number} of {total})" if total else ""
+    position = f" ({number} of {total})" if total else ""
     is_feature = total or state["recipe"].get("subject_key") == "feature_file"
-    yield f"  {'Feature' if is_feature else 'Subject'}: {clean(about)}{which}"
+    yield f"  {'Feature' if is_feature else 'Subject'}: {clean(about)}{position}"
     yield f"  Started: {screen.age(state['created_at'])}"
     yield f"  Last activity: {screen.age(state['updated_at'])}"
     yield ""
