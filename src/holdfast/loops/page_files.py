@@ -150,8 +150,8 @@ class LoopFolder:
 
     Its memory is a file beside the ledger about the pages as last written: the page of ``units``,
     the digest of ``context``, how much of the ``log`` was compared, and as ``known`` the digests of
-    pages of units whose whole content is in the ledger. With it, an edit differs from a page that
-    a killed writer left behind.
+    pages of units whose whole content is in the ledger. This distinguishes an edit
+    from a page that a killed writer left behind.
     """
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
