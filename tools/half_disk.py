@@ -18,7 +18,7 @@ _RECORD_BEGINS = b"{"
 
 
 class _HalfDisk(Disk):
-    """A disk on which a record never gets further than its middle."""
+    """A disk that stops in the middle of writing a record."""
 
     def write(self, fd: int, data: bytes) -> None:
         if not data.startswith(_RECORD_BEGINS):
@@ -26,7 +26,7 @@ class _HalfDisk(Disk):
             return
         half = os.write(fd, data[: len(data) // 2])
         os.write(1, f"{half} {len(data)}\n".encode())
-        # Without a parent that could kill it, it ends by itself, so that the lock is not kept.
+        # If its parent is gone, it ends by itself and releases the lock.
         os.read(0, 1)
         os._exit(1)
 

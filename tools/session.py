@@ -1,10 +1,10 @@
-"""Records the terminal session of the README: real commands, a real terminal, one SVG.
+"""Record the terminal session of the README: real commands, a real terminal, one SVG.
 
     python tools/session.py            writes docs/session.svg
-    python tools/session.py --check    fails when docs/session.svg is not what it would write
+    python tools/session.py --check    fails if docs/session.svg is out of date
 
-Everything runs in a repository of its own. What would differ from one time to the next (names of
-folders, times, processes) is given from here, so the same commands give the same picture.
+Everything runs in a repository of its own. Names of folders, times and process ids, which
+would differ from run to run, are fixed here, so the same commands give the same picture.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ echo 'agent: the code is written, and I record it ...'
 echo $$ >agent.pid
 exec python {ROOT}/tools/half_disk.py dev-58d38a18 2 5a6b7c8 >half
 """
-"""A coding agent at work: the disk stops in the middle of what it records, and there it is killed.
-Into the pipe ``half`` it says when it has got so far."""
+"""A coding agent that is killed half way through a write. It reports that point to the pipe
+``half``."""
 STEPS = [
     "holdfast start dev docs/login.md --task 'Check the password' --task 'Ask for a code'",
     "holdfast task done 1 --commit 4f5e6d7",
@@ -54,7 +54,7 @@ Run = tuple[str, str]
 
 
 def played() -> list[tuple[str, list[str]]]:
-    """Every step with the lines that it answered, colours and all."""
+    """Return each step with the lines that it printed, with colours."""
     with tempfile.TemporaryDirectory() as folder:
         shop, tools = Path(folder, "shop"), Path(folder, "tools")
         environment = _prepared(shop, tools)
@@ -85,12 +85,12 @@ def _prepared(shop: Path, tools: Path) -> dict[str, str]:
 
 
 def _answered(step: str, shop: Path, environment: dict[str, str]) -> list[str]:
-    """What a step writes to its terminal."""
+    """Return the lines that a step writes to its terminal."""
     if step.startswith("#"):
         return []
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (ROWS, COLUMNS))
-    # The second command keeps the shell there, to say how the first one ended.
+    # The second command keeps the shell running, to report how the first one ended.
     command = ["sh", "-c", f"{step}\n:"]
     ends = {"stdin": slave, "stdout": slave, "stderr": slave}
     running = subprocess.Popen(  # noqa: S603 - the steps above are all that is run
@@ -105,15 +105,15 @@ def _answered(step: str, shop: Path, environment: dict[str, str]) -> list[str]:
         written += piece
     running.wait()
     os.close(master)
-    # The name of what was kept tells a digest of it, with the time in it.
+    # The name of a rejected file has a digest that depends on the time.
     text = re.sub(r"rejected-[0-9a-f]{8}", "rejected-5d0c7e21", written.decode())
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    # Some shells say more about it, the number of the process among it.
+    # Some shells add the process id.
     return [KILL if KILL in line else line for line in lines]
 
 
 def _first_line(pipe: Path) -> str:
-    """Waits for the line."""
+    """Wait for the first line, and return it."""
     with pipe.open() as file:
         return file.readline()
 
@@ -122,7 +122,7 @@ def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
     except OSError:
-        # Nobody is at the other end any more.
+        # The other end is closed.
         return b""
 
 
@@ -139,16 +139,16 @@ svg{font:%(size)spx ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono
 .r{fill:#ff8078}.g{fill:#56d364}.y{fill:#e3b341}.c{fill:#56c7e0}.p{fill:#c297ff}.o{fill:#30363d}}
 @media (prefers-reduced-motion:reduce){*{animation:none!important}}
 """
-"""Without its animations the picture is the session's end, so nobody sees less than that."""
+"""Without animations, the picture shows the end of the session."""
 
 
 class Film:
-    """Lines, each with the second in which it appears; and how far the page has scrolled when."""
+    """The lines of the session, each with the second in which it appears."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[float, list[Run]]] = []
         self.typed: list[tuple[int, float, float]] = []
-        """Which line is typed, from when, for how long."""
+        """Index, start and duration of each typed line."""
         self.now = 0.6
 
     def type(self, text: str) -> None:
@@ -166,15 +166,15 @@ class Film:
 
 
 def runs(line: str) -> list[Run]:
-    """The pieces of a line, each in one colour."""
-    found: list[Run] = []
-    tone, place = "", 0
+    """Return the pieces of a line, each in one colour."""
+    pieces: list[Run] = []
+    tone, start = "", 0
     for match in SGR.finditer(line):
-        found.append((line[place : match.start()], tone))
+        pieces.append((line[start : match.start()], tone))
         tone = TONES.get(match.group(1), "")
-        place = match.end()
-    found.append((line[place:], tone))
-    return [(text, tone) for text, tone in found if text]
+        start = match.end()
+    pieces.append((line[start:], tone))
+    return [(text, tone) for text, tone in pieces if text]
 
 
 def columns(text: str) -> int:
@@ -209,7 +209,7 @@ def drawn(session: list[tuple[str, list[str]]]) -> str:
 
 
 def _line(number: int, pieces_of: list[Run]) -> str:
-    """One line, every piece at the column where a terminal has it, whatever the font."""
+    """Render a line, with each piece at its terminal column, whatever the font."""
     y = BAR + number * LINE + SIZE
     pieces, column = [], 0
     for text, tone in pieces_of:
@@ -217,9 +217,9 @@ def _line(number: int, pieces_of: list[Run]) -> str:
         taken = columns(bare)
         if bare:
             x = PAD + (column + len(text) - len(text.lstrip(" "))) * CELL
-            shown = bare.lstrip(" ")
-            stretch = f'textLength="{columns(shown) * CELL:.1f}" lengthAdjust="spacingAndGlyphs"'
-            pieces.append(f'<tspan class="t {tone}" x="{x:.1f}" {stretch}>{escape(shown)}</tspan>')
+            glyphs = bare.lstrip(" ")
+            stretch = f'textLength="{columns(glyphs) * CELL:.1f}" lengthAdjust="spacingAndGlyphs"'
+            pieces.append(f'<tspan class="t {tone}" x="{x:.1f}" {stretch}>{escape(glyphs)}</tspan>')
         column += columns(text) if taken else len(text)
     return f'<text id="l{number}" y="{y}" xml:space="preserve">{"".join(pieces)}</text>'
 
@@ -236,7 +236,7 @@ def _appearing(number: int, at: float, lasting: float) -> str:
 
 
 def _typing(film: Film, number: int, at: float, taking: float, lasting: float) -> str:
-    """The line is uncovered from the left, a column at a time, behind its prompt."""
+    """Return the animation that uncovers a typed line column by column."""
     taken = sum(columns(text) for text, _ in film.lines[number][1])
     end = _share(at + taking, lasting)
     begin = _share(at, lasting)
@@ -251,7 +251,7 @@ def _typing(film: Film, number: int, at: float, taking: float, lasting: float) -
 
 
 def _scrolling(film: Film, lasting: float) -> str:
-    """The page moves up when a line would stand below the window."""
+    """Return the animation that scrolls up when a line would be below the window."""
     steps = ["0%{transform:translateY(0)}"]
     for number, (at, _) in enumerate(film.lines):
         beyond = number + 1 - ROWS

@@ -42,10 +42,10 @@ def test_an_unattended_workflow_expires_and_comes_back(repo):
     assert [row["id"] for row in keeper.clean(dry_run=True)[0]] == [workflow]
     assert [row["id"] for row in keeper.clean()[0]] == [workflow]
     assert not os.listdir(os.path.join(repo.path, ".claude/workflow-state/active"))
-    assert repo.listed() == []
+    assert repo.indexed_ids() == []
     back = keeper.resume(workflow=workflow).state
     assert back["tasks"][0]["phases"]["green"] == "in_progress"
-    assert repo.listed() == [workflow]
+    assert repo.indexed_ids() == [workflow]
 
 
 def test_cleaning_happens_by_itself_at_most_hourly(repo):

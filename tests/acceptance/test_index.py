@@ -14,15 +14,15 @@ from support.command_line import INDEX
 def test_the_index_has_exactly_the_active_workflows(repo):
     dev = repo.ok("start", "dev", "a.md")["workflow"]["id"]
     tdd = repo.ok("start", "tdd", "b")["workflow"]["id"]
-    assert repo.listed() == [dev, tdd]
+    assert repo.indexed_ids() == [dev, tdd]
     repo.ok("abandon", "-w", dev)
-    assert repo.listed() == [tdd]
+    assert repo.indexed_ids() == [tdd]
     repo.ok("resume", dev)
-    assert repo.listed() == [dev, tdd]
+    assert repo.indexed_ids() == [dev, tdd]
     repo.ok("complete", "--force", "--reason", "x", "-w", tdd)
-    assert repo.listed() == [dev]
+    assert repo.indexed_ids() == [dev]
     repo.ok("start", "apex", "of another format")
-    assert repo.listed() == [dev]
+    assert repo.indexed_ids() == [dev]
 
 
 def test_a_row_of_the_index_says_what_scripts_look_for(repo):
@@ -86,10 +86,10 @@ def test_a_damaged_index_is_built_again_by_the_next_command(repo, damage):
     tdd = repo.ok("start", "tdd", "b")["workflow"]["id"]
     damage(os.path.join(repo.path, INDEX))
     repo.ok("task", "start", "1", "-w", dev)
-    assert repo.listed() == [dev, tdd]
+    assert repo.indexed_ids() == [dev, tdd]
     damage(os.path.join(repo.path, INDEX))
     other = repo.ok("start", "dev", "c.md")["workflow"]["id"]
-    assert repo.listed() == sorted([dev, tdd, other])
+    assert repo.indexed_ids() == sorted([dev, tdd, other])
 
 
 def test_a_worktree_has_an_index_of_its_own(repo):
@@ -97,9 +97,9 @@ def test_a_worktree_has_an_index_of_its_own(repo):
     repo.git("worktree", "add", "-q", "../linked")
     linked = repo.at("..", "linked")
     there = linked.ok("start", "tdd", "b")["workflow"]["id"]
-    assert (repo.listed(), linked.listed()) == ([here], [there])
+    assert (repo.indexed_ids(), linked.indexed_ids()) == ([here], [there])
     linked.ok("resume", here)
-    assert (repo.listed(), linked.listed()) == ([], [here, there])
+    assert (repo.indexed_ids(), linked.indexed_ids()) == ([], [here, there])
 
 
 def test_an_index_that_leads_elsewhere_is_not_written(repo):
@@ -133,7 +133,7 @@ def test_scripts_that_complete_a_workflow_leave_an_exact_index(repo, not_shown):
         ["sh", "-c", script], cwd=repo.path, env={**repo.environment, **variables}, check=True
     )
     assert [row["id"] for row in repo.ok("status")["workflows"]] == [other]
-    assert repo.listed() == [other]
+    assert repo.indexed_ids() == [other]
     assert repo.state(state["id"])["status"] == "completed"
 
 

@@ -42,7 +42,7 @@ def test_a_record_that_a_script_gave_an_id_of_its_own_is_resumed(repo):
     assert [row["id"] for row in repo.ok("status")["workflows"]] == ["dev-my-own"]
     answer = repo.ok("start", "dev", "a.md")
     assert (answer["resumed"], answer["workflow"]["id"]) == (True, "dev-my-own")
-    assert repo.listed() == ["dev-my-own"]
+    assert repo.indexed_ids() == ["dev-my-own"]
     repo.ok("abandon")
     assert repo.ok("start", "dev", "a.md")["workflow"]["id"] == f"dev-{hashed('a.md')}"
 
@@ -57,7 +57,7 @@ def test_subjects_whose_sums_collide_stay_apart(repo):
     assert second == f"{first}-2"
     assert repo.ok("start", "tdd", other)["resumed"]
     assert repo.state(first)["subject"] == one
-    assert sorted(repo.listed()) == [first, second]
+    assert sorted(repo.indexed_ids()) == [first, second]
 
 
 def colliding():
@@ -106,7 +106,7 @@ def test_a_folder_is_done_one_feature_after_the_other(features):
         assert state["context"]["feature_file"] == path
         assert state["gates"]["lint"] == {"status": "pending"}
         assert f"FEATURE {number}/3: {path}" in features.run("resume").out
-        assert features.listed() == [state["id"]]
+        assert features.indexed_ids() == [state["id"]]
     last = features.ok("complete", "--force", "--reason", "x")
     assert last["workflow"]["status"] == "completed"
     assert [*signals, last["signal"]] == [
@@ -120,7 +120,7 @@ def test_the_same_folder_written_otherwise_is_the_same_work(features, again):
     first = features.ok("start", "dev", "features/auth")["workflow"]["id"]
     answer = features.ok("start", "dev", again)
     assert (answer["resumed"], answer["workflow"]["id"]) == (True, first)
-    assert features.listed() == [first]
+    assert features.indexed_ids() == [first]
     features.ok("abandon")
     assert features.ok("start", "dev", again)["workflow"]["subject"] == again
 

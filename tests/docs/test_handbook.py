@@ -252,7 +252,7 @@ def test_a_page_of_the_site_has_the_navigation_and_marks_itself(built):
 
 def test_links_in_html_lead_to_the_site_too(tmp_path):
     page = pages.Page(pages.ROOT / "README.md", '<img src="docs/concepts.svg" width="9">\n')
-    made = site._renderer(page, site.place_of(page.path)).render(page.text)
+    made = site._renderer(page, site.html_path_of(page.path)).render(page.text)
     assert made == '<img src="../concepts.svg" width="9">\n'
 
 

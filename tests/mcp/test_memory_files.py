@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.memory_calls import asked, entity, jsonl
+from support.memory_calls import call_tool, entity, jsonl
 
 URI = "memory://knowledge-graph"
 
@@ -24,7 +24,7 @@ def test_a_file_is_taken_over_once_and_never_changed(served):
     graph = client.call("read_graph")
     assert graph["entities"] == [entity("a", "x"), entity("b"), entity("a", "again")]
     assert graph["relations"] == [link]
-    asked(client, "create_entities", [entity("c")])
+    call_tool(client, "create_entities", [entity("c")])
     client.close()
     assert path.read_text() == text
     again = served.memory()
@@ -38,7 +38,7 @@ def test_a_file_is_taken_over_once_and_never_changed(served):
 
 def test_each_path_has_a_graph_of_its_own(served):
     one, other = served.memory("one.jsonl"), served.memory("other.jsonl")
-    asked(one, "create_entities", [entity("a")])
+    call_tool(one, "create_entities", [entity("a")])
     assert other.call("read_graph")["entities"] == []
     assert served.memory("one.jsonl").call("read_graph")["entities"] == [entity("a")]
     assert (served.folder / "one.jsonl.db").exists()
@@ -85,8 +85,8 @@ def test_an_export_is_what_the_reference_reads_and_keeps_what_stood_there(served
     before = jsonl(entity("a"))
     path = served.write("memory.jsonl", before)
     client = served.memory()
-    asked(client, "create_entities", [entity("b", "ü\n")])
-    asked(client, "create_relations", [link])
+    call_tool(client, "create_entities", [entity("b", "ü\n")])
+    call_tool(client, "create_relations", [link])
     told = served.holdfast("memory", "export", "--file", "memory.jsonl")
     assert (told["ok"], told["entities"], told["relations"]) == (True, 2, 1)
     lines = path.read_text("utf-8").split("\n")
@@ -107,7 +107,7 @@ def test_an_export_is_what_the_reference_reads_and_keeps_what_stood_there(served
 def test_people_search_by_words(served):
     assert served.holdfast("memory", "search", "x")["error"]["code"] == "no_memory"
     client = served.memory()
-    asked(client, "create_entities", [entity("Login page", "slow"), entity("b")])
+    call_tool(client, "create_entities", [entity("Login page", "slow"), entity("b")])
     found = served.holdfast("memory", "search", "page login", "--file", "memory.jsonl")
     assert [one["name"] for one in found["entities"]] == ["Login page"]
 
@@ -117,32 +117,32 @@ def test_people_search_by_words(served):
 
 def test_a_locked_database_is_said_and_works_when_it_is_free(served):
     client = served.memory(HOLDFAST_WAIT_MS="50")
-    asked(client, "create_entities", [entity("a")])
+    call_tool(client, "create_entities", [entity("a")])
     holder = os.open(served.folder / "memory.jsonl.db.lock", os.O_RDWR)
     fcntl.flock(holder, fcntl.LOCK_EX)
-    told = asked(client, "create_entities", [entity("b")])
+    told = call_tool(client, "create_entities", [entity("b")])
     assert (told["isError"], "locked" in told["content"][0]["text"]) == (True, True)
     assert client.call("read_graph")["entities"] == [entity("a")]
     os.close(holder)
-    assert asked(client, "create_entities", [entity("b")])["structuredContent"]
+    assert call_tool(client, "create_entities", [entity("b")])["structuredContent"]
 
 
 def test_a_writer_of_sqlite_itself_is_waited_for_and_named(served):
     client = served.memory(HOLDFAST_WAIT_MS="50")
-    asked(client, "create_entities", [entity("a")])
+    call_tool(client, "create_entities", [entity("a")])
     other = sqlite3.connect(served.folder / "memory.jsonl.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    assert "locked" in asked(client, "create_entities", [entity("b")])["content"][0]["text"]
+    assert "locked" in call_tool(client, "create_entities", [entity("b")])["content"][0]["text"]
     other.execute("ROLLBACK")
     other.close()
-    assert not asked(client, "create_entities", [entity("b")]).get("isError")
+    assert not call_tool(client, "create_entities", [entity("b")]).get("isError")
 
 
 def test_a_damaged_database_is_said_and_left_and_a_new_one_begins_from_the_file(served):
     served.write("memory.jsonl", jsonl(entity("a")))
     database = served.write("memory.jsonl.db", "this is no database, whatever its name may say")
     client = served.memory()
-    told = asked(client, "read_graph")
+    told = call_tool(client, "read_graph")
     assert (told["isError"], "damaged" in told["content"][0]["text"]) == (True, True)
     assert client.ask("resources/read", {"uri": URI})["error"]["data"]["code"] == "graph_damaged"
     assert database.read_text().startswith("this is no database")
@@ -153,7 +153,7 @@ def test_a_damaged_database_is_said_and_left_and_a_new_one_begins_from_the_file(
 def test_a_database_that_was_taken_away_is_made_anew_from_the_file(served):
     served.write("memory.jsonl", jsonl(entity("a")))
     client = served.memory()
-    asked(client, "create_entities", [entity("b")])
+    call_tool(client, "create_entities", [entity("b")])
     for end in ("", "-wal", "-shm"):
         Path(f"{served.folder}/memory.jsonl.db{end}").unlink(missing_ok=True)
     assert client.call("read_graph")["entities"] == [entity("a")]
@@ -163,7 +163,7 @@ def test_a_file_that_another_process_writes_is_waited_for(served):
     path = served.write("memory.jsonl", jsonl(entity("a")))
     client = served.memory()
     with open(path, "a", encoding="utf-8") as writer:
-        told = asked(client, "read_graph")
+        told = call_tool(client, "read_graph")
         assert (told["isError"], "is writing" in told["content"][0]["text"]) == (True, True)
         writer.write(f"\n{jsonl(entity('b'))}")
     assert client.call("read_graph")["entities"] == [entity("a"), entity("b")]
@@ -171,16 +171,16 @@ def test_a_file_that_another_process_writes_is_waited_for(served):
 
 def test_a_database_that_cannot_be_written_is_read_and_said(served):
     client = served.memory()
-    asked(client, "create_entities", [entity("a")])
+    call_tool(client, "create_entities", [entity("a")])
     client.close()
     database = served.folder / "memory.jsonl.db"
     database.chmod(0o400)
     reader = served.memory(rights=False)
     assert reader.call("read_graph")["entities"] == [entity("a")]
-    told = asked(reader, "create_entities", [entity("b")])
+    told = call_tool(reader, "create_entities", [entity("b")])
     assert (told["isError"], "cannot be written" in told["content"][0]["text"]) == (True, True)
     database.chmod(0o600)
-    assert asked(served.memory(), "create_entities", [entity("b")])["structuredContent"]
+    assert call_tool(served.memory(), "create_entities", [entity("b")])["structuredContent"]
 
 
 def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(served):
@@ -188,17 +188,17 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(served):
     path.parent.chmod(0o555)
     reader = served.memory("sealed/memory.jsonl", rights=False)
     for tool, argument in [("read_graph", None), ("search_nodes", "X"), ("open_nodes", ["a"])]:
-        found = asked(reader, tool, argument)["structuredContent"]
+        found = call_tool(reader, tool, argument)["structuredContent"]
         assert found["entities"] == [entity("a", "x")]
-    told = asked(reader, "create_entities", [entity("b")])
+    told = call_tool(reader, "create_entities", [entity("b")])
     assert (told["isError"], "cannot be written" in told["content"][0]["text"]) == (True, True)
     assert reader.err.count("is served read-only") == 1
     path.write_text(jsonl(entity("a", "x"), entity("c")))
     assert len(reader.call("read_graph")["entities"]) == 2
     none = served.memory("sealed/none.jsonl", rights=False)
-    assert "cannot be written" in asked(none, "read_graph")["content"][0]["text"]
+    assert "cannot be written" in call_tool(none, "read_graph")["content"][0]["text"]
     path.parent.chmod(0o777)
-    assert asked(reader, "create_entities", [entity("b")])["structuredContent"]
+    assert call_tool(reader, "create_entities", [entity("b")])["structuredContent"]
     assert len(reader.call("read_graph")["entities"]) == 3
     assert path.read_text() == jsonl(entity("a", "x"), entity("c"))
 
@@ -206,7 +206,7 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(served):
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
 def test_what_is_no_file_is_said_and_nothing_is_made_beside_it(served, make):
     make(served.folder / "memory.jsonl")
-    told = asked(served.memory(), "read_graph")
+    told = call_tool(served.memory(), "read_graph")
     assert "is not a file" in told["content"][0]["text"]
     assert [path.name for path in served.folder.glob("memory*")] == ["memory.jsonl"]
 
@@ -216,7 +216,7 @@ ODD = "%20#?&=+ü'\n\\.jsonl"
 
 def test_a_path_may_have_any_name(served):
     path = served.write(ODD, jsonl(entity("a")))
-    assert asked(served.memory(ODD), "create_entities", [entity("b")])["structuredContent"]
+    assert call_tool(served.memory(ODD), "create_entities", [entity("b")])["structuredContent"]
     assert len(served.memory(ODD).call("read_graph")["entities"]) == 2
     assert {one.name for one in served.folder.glob("%*")} >= {path.name, f"{path.name}.db"}
 
@@ -224,13 +224,13 @@ def test_a_path_may_have_any_name(served):
 @pytest.mark.parametrize(("named", "place"), [("~/m.jsonl", "../home"), ("sub/m.jsonl", "sub")])
 def test_a_path_may_begin_at_home_or_in_the_project(served, named, place):
     client = served.server("memory", MEMORY_FILE_PATH=named)
-    asked(client, "create_entities", [entity("a")])
+    call_tool(client, "create_entities", [entity("a")])
     assert (served.folder / place / "m.jsonl.db").is_file()
 
 
 def test_half_a_surrogate_pair_is_refused_and_nothing_of_the_call_is_kept(served):
     client = served.memory()
-    told = asked(client, "create_entities", [entity("a"), entity("\ud800")])
+    told = call_tool(client, "create_entities", [entity("a"), entity("\ud800")])
     assert "surrogate" in told["content"][0]["text"]
     assert client.call("read_graph")["entities"] == []
     assert client.call("search_nodes", query="x")["entities"] == []
@@ -238,7 +238,7 @@ def test_half_a_surrogate_pair_is_refused_and_nothing_of_the_call_is_kept(served
 
 def test_without_a_path_the_graph_is_the_persons_own(served):
     client = served.server("memory")
-    asked(client, "create_entities", [entity("a")])
+    call_tool(client, "create_entities", [entity("a")])
     home = Path(served.environment["HOME"])
     assert (home / ".local" / "share" / "holdfast" / "memory.jsonl.db").exists()
     assert client.call("read_graph")["entities"] == [entity("a")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.memory_calls import asked, entity, jsonl
+from support.memory_calls import call_tool, entity, jsonl
 from support.memory_model import Model, NotThere
 
 pytestmark = pytest.mark.promise(1, 6)
@@ -80,14 +80,17 @@ def test_generated_calls_are_answered_as_the_model_answers(served, tally, seed):
     client, model, chance = served.memory(), Model(), random.Random(seed)
     for _ in range(300):
         tool, argument = a_call(chance)
-        assert asked(client, tool, argument) == expected(model, tool, argument), (tool, argument)
+        assert call_tool(client, tool, argument) == expected(model, tool, argument), (
+            tool,
+            argument,
+        )
     tally("memory server against the model", calls=300)
 
 
 def test_the_recorded_conversation_gets_the_answers_that_were_recorded(served):
     client = served.memory()
     for tool, argument, recorded in json.loads(TALK.read_text("utf-8")):
-        result = asked(client, tool, argument)
+        result = call_tool(client, tool, argument)
         if "error" in recorded:
             assert result["content"][0]["text"] == recorded["error"]
         else:
@@ -116,7 +119,7 @@ def test_wrong_arguments_are_refused_in_the_words_of_the_reference(served):
 def test_ranked_search_is_an_argument_that_nobody_has_to_give(served):
     client = served.memory()
     made = [entity("zebra", "the login page"), entity("login page"), entity("page", "login")]
-    asked(client, "create_entities", made)
+    call_tool(client, "create_entities", made)
     plain = client.call("search_nodes", query="login page")
     assert [one["name"] for one in plain["entities"]] == ["zebra", "login page"]
     ranked = client.call("search_nodes", query="page login", ranked=True)
@@ -127,14 +130,14 @@ def test_ranked_search_is_an_argument_that_nobody_has_to_give(served):
 
 def test_a_subscriber_hears_of_every_change_and_nobody_else_does(served):
     client = served.memory()
-    asked(client, "create_entities", [entity("a")])
+    call_tool(client, "create_entities", [entity("a")])
     assert client.heard == []
     client.result("resources/subscribe", {"uri": URI})
-    asked(client, "create_entities", [entity("b")])
-    asked(client, "read_graph")
+    call_tool(client, "create_entities", [entity("b")])
+    call_tool(client, "read_graph")
     assert [told["params"] for told in client.heard] == [{"uri": URI}]
     client.result("resources/unsubscribe", {"uri": URI})
-    asked(client, "delete_entities", ["a"])
+    call_tool(client, "delete_entities", ["a"])
     assert len(client.heard) == 1
     (content,) = client.result("resources/read", {"uri": URI})["contents"]
     assert json.loads(content["text"])["entities"] == [entity("b")]

@@ -1,4 +1,4 @@
-"""Commands as a person types them: real processes in a folder, and what they answer."""
+"""Run commands as a person types them: real processes in a folder, with parsed answers."""
 
 import json
 import os
@@ -13,14 +13,14 @@ KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 
 
 def clean_environment(home):
-    """Nothing of the person who runs the tests, and git alike everywhere."""
-    kept = {
+    """Return an environment without the settings of the person who runs the tests."""
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if name in KEPT or name.startswith(("COV_", "COVERAGE_"))
     }
     return {
-        **kept,
+        **inherited,
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "PYTHONPATH": SOURCE,
@@ -32,7 +32,7 @@ def clean_environment(home):
 
 
 class Answer:
-    """What a process said: its exit code, its text, and the object it printed."""
+    """The result of a process: its exit code, its output, and the object that it printed."""
 
     def __init__(self, done):
         self.code = done.returncode
@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def json(self):
-        """The one object; anything beside it on standard output is an error."""
+        """Return the printed object; fail if standard output has anything else."""
         assert self.out.endswith("\n"), (self.out, self.err)
         lines = self.out.splitlines()
         assert len(lines) == 1, (self.out, self.err)
@@ -55,14 +55,14 @@ class Answer:
 
 
 class Folder:
-    """A folder in which commands are typed, with the environment they are typed in."""
+    """A folder to run commands in, with their environment."""
 
     def __init__(self, path, environment):
         self.path = str(path)
         self.environment = environment
 
     def run(self, *words, **options):
-        """``holdfast WORDS``, whatever comes of it."""
+        """Run ``holdfast WORDS``; return its answer, successful or not."""
         command = [sys.executable, "-m", "holdfast", *words]
         settings = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 120, **options}
         env = settings.pop("env", self.environment)
@@ -70,18 +70,18 @@ class Folder:
 
     @staticmethod
     def in_json(words):
-        """The words with ``--json``, which is Holdfast's own only before ``--``."""
+        """Return the words with ``--json``, which has to be before ``--``."""
         end = words.index("--") if "--" in words else len(words)
         return (*words[:end], "--json", *words[end:])
 
     def ok(self, *words, **options):
-        """The object of a command that must succeed."""
+        """Run a command that must succeed; return its object."""
         answer = self.run(*self.in_json(words), **options)
         assert answer.code == 0, answer
         return answer.json
 
     def refused(self, *words, exit_code=1, **options):
-        """The error of a command that must not succeed."""
+        """Run a command that must fail; return its error."""
         answer = self.run(*self.in_json(words), **options)
         assert answer.code == exit_code, answer
         error = answer.json["error"]
@@ -93,21 +93,21 @@ class Folder:
         return self.ok("show", *([workflow] if workflow else []))["workflow"]
 
     def types(self, workflow=None):
-        """The types of the events, oldest first."""
+        """Return the types of the events, oldest first."""
         events = self.ok("log", *([workflow] if workflow else []))["events"]
         return [event["type"] for event in events]
 
     def at(self, *parts):
-        """The same person in another folder, which is made if need be."""
+        """Return another folder with the same environment; make it if it does not exist."""
         path = os.path.join(self.path, *parts)
         os.makedirs(path, exist_ok=True)
         return Folder(path, self.environment)
 
     def as_session(self, session, pid=None):
-        """The same folder, asked by a client."""
-        told = {} if pid is None else {"CLAUDE_PID": str(pid)}
-        told["CLAUDE_CODE_SESSION_ID"] = session
-        return Folder(self.path, {**self.environment, **told})
+        """Return this folder, with the environment of a client's session."""
+        variables = {} if pid is None else {"CLAUDE_PID": str(pid)}
+        variables["CLAUDE_CODE_SESSION_ID"] = session
+        return Folder(self.path, {**self.environment, **variables})
 
     def git(self, *words, check=True):
         done = subprocess.run(
@@ -130,13 +130,13 @@ class Folder:
         return os.path.lexists(os.path.join(self.path, *parts))
 
     def edit(self, name, change):
-        """Edit a file of JSON by hand: ``change`` gets what it holds."""
+        """Edit a JSON file by hand: ``change`` gets its document."""
         document = self.record(name)
         change(document)
         self.write(name, json.dumps(document, indent=2))
 
-    def listed(self):
-        """The ids in the index of active skill workflows."""
+    def indexed_ids(self):
+        """Return the ids in the index of active skill workflows."""
         return [row["id"] for row in self.record(INDEX)["active_workflows"]]
 
     def record(self, name):

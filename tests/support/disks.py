@@ -1,4 +1,4 @@
-"""Disks that remember, fail or die: the seam through which faults come in."""
+"""Disks that record operations, fail, or die, to inject faults into the keeper."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from holdfast.system.disk import Disk
 
 
 class Node:
-    """A file, whatever its names are; ``first`` is what was on the disk before the recording."""
+    """A file under any of its names; ``first`` is its content before the recording."""
 
     def __init__(self, data=b""):
         self.first = data
@@ -29,27 +29,27 @@ def nodes_below(root):
 
 
 class Died(BaseException):
-    """The process is dead: nothing catches this, and what it still tries has no effect."""
+    """The process is dead: nothing catches this, and later operations have no effect."""
 
 
 class RecordingDisk(Disk):
-    """A disk that logs what is done to it, as ``(operation, …)``, with nodes for contents."""
+    """A disk that logs its operations as ``(operation, …)``, with nodes for contents."""
 
     def __init__(self, root):
         super().__init__()
         self.root = os.fspath(root)
         self.log = []
         self.dies_after = None
-        """So many operations later the process dies."""
+        """The number of operations after which the process dies."""
         self.names, self.folders = nodes_below(self.root)
         self.at_first = (dict(self.names), set(self.folders))
 
     def said(self, *what):
-        """Something that the test wants to find again between the operations."""
+        """Log a mark of the test between the operations."""
         self.log.append(("said", *what))
 
     def hand(self, path, data):
-        """A person's editor writes a whole file, and syncs it."""
+        """Write a whole file and sync it, as a person's editor does."""
         with open(path, "wb") as file:
             file.write(data)
         node = Node(data)
@@ -108,9 +108,9 @@ class RecordingDisk(Disk):
         pieces = {}
 
         def noted(raw):
-            made = edit(raw)
-            pieces.update(made or {})
-            return made
+            changes = edit(raw)
+            pieces.update(changes or {})
+            return changes
 
         done = super().update(path, noted)
         if path in self.names:
@@ -176,7 +176,7 @@ READS = ("read", "read_own")
 
 
 class CountingDisk(Disk):
-    """A disk on which something happens at one call, or from one call on."""
+    """A disk that counts calls, and calls ``strike`` from the ``at``-th one on."""
 
     def __init__(self, at=None):
         super().__init__()
@@ -184,7 +184,7 @@ class CountingDisk(Disk):
         self.calls = []
 
     def strike(self, name, arguments):
-        """What happens at the call; nothing on a disk that only counts."""
+        """Do nothing; subclasses raise."""
 
 
 def _counted(name):
@@ -202,7 +202,7 @@ for _name in CALLS:
 
 
 class DyingDisk(CountingDisk):
-    """From its ``at``-th call on nothing reaches the disk any more; of a write, half."""
+    """A disk that dies at its ``at``-th call; if that is a write, half of it is written."""
 
     def strike(self, name, arguments):
         if name == "write" and len(self.calls) == self.at:
@@ -212,9 +212,9 @@ class DyingDisk(CountingDisk):
 
 
 class FailingDisk(CountingDisk):
-    """Fails its ``at``-th call with an error; all later calls that write, too, until it is mended.
+    """A disk whose ``at``-th call fails, and all later calls that write, unless ``once``.
 
-    A write that fails has written half of what it was given: that is how a full disk looks.
+    A failed write has written half of its data, as on a full disk.
     """
 
     def __init__(self, at, number=errno.ENOSPC, *, once=False):

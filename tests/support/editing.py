@@ -1,4 +1,4 @@
-"""Records on their way through an editor, for the tests of what an edit means."""
+"""Records that a person edits, for the tests of what an edit means."""
 
 import copy
 import json
@@ -15,7 +15,7 @@ LATER = "2026-04-01T11:30:00+02:00"
 
 
 def begun(recipe_name, *, at_phase, **fields):
-    """A workflow of a shipped recipe that has reached a phase."""
+    """Return a workflow of a shipped recipe that has reached a phase."""
     recipe = recipes.load(recipe_name)
     state = blank(f"{recipe_name}-1", recipe, AT)
     names = [phase["name"] for phase in state["phases"]]
@@ -27,7 +27,7 @@ def begun(recipe_name, *, at_phase, **fields):
 
 
 class Record:
-    """A record on its way through an editor."""
+    """A rendered record, to edit and to parse again."""
 
     def __init__(self, module, state):
         self.module = module
@@ -48,5 +48,5 @@ def statuses(state):
 
 
 def changed(before, after):
-    """The keys of the state that an edit changed."""
+    """Return the keys of the state that an edit changed."""
     return {key for key in before | after if before.get(key) != after.get(key)}

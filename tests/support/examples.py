@@ -1,4 +1,4 @@
-"""The examples of the pages: a shell to run them in, and what they are said to answer."""
+"""The examples in the documentation: a shell to run them in, and their expected output."""
 
 import os
 import re
@@ -24,9 +24,9 @@ def make_shell(folder):
         (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
         (tools / name).chmod(0o755)
     person = {"NAME": "Ada", "EMAIL": "ada@example.com"}
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLAUDE_"))}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLAUDE_"))}
     environment = {
-        **kept,
+        **inherited,
         **{f"GIT_{who}_{k}": v for who in ("AUTHOR", "COMMITTER") for k, v in person.items()},
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -59,6 +59,6 @@ def steps_of(transcript):
 
 
 def is_answer(answer, output):
-    """Return True if the output is this answer, in which a line of ``…`` stands for any lines."""
+    """Return True if the output is this answer, in which a line of ``…`` matches any lines."""
     pieces = [re.escape(piece) for piece in re.split(r"^…\n", answer, flags=re.MULTILINE)]
     return re.fullmatch(r"(?:.*\n)*?".join(pieces), output) is not None

@@ -2,9 +2,9 @@
 
 Most of the time of a short command is the start of the interpreter and the imports. A server pays
 for both once; every command line then runs in a fork with its own working directory, environment,
-streams, rights and exit code, and ends as a process of its own ends. ``run`` and ``Process`` stand
-for ``subprocess.run`` and ``subprocess.Popen``. Pytest can be run in the same way, for a package
-that ``PYTHONPATH`` leads to.
+streams, rights and exit code, and ends as a process of its own ends. ``run`` and ``Process``
+replace ``subprocess.run`` and ``subprocess.Popen``. Pytest can be run in the same way, for a
+package on the ``PYTHONPATH``.
 
 A test whose subject is the start itself (what is imported, other limits) uses ``subprocess``.
 Settings that the interpreter reads only when it starts, ``PYTHON*`` and the locale, are no
@@ -32,7 +32,7 @@ import time
 
 PROGRAM = os.path.abspath(__file__)
 SETTINGS = ("PYTHON", "LC_", "LANG", "LD_LIBRARY_PATH", "COVERAGE_", "COV_")
-"""How the names of variables begin that matter when an interpreter starts."""
+"""Prefixes of variables that matter when an interpreter starts."""
 HOOK = ("-I", "-S")
 """The flags of a client's hook."""
 SDK = "mcp"
@@ -50,10 +50,10 @@ STEPS = {
     "execute", "executescript", "flock", "mkdir", "write", "fsync", "fdatasync", "rename", "link",
     "unlink", "call_function",
 }  # fmt: skip
-"""Functions in C that change something outside the process."""
+"""Functions in C that have an effect outside the process."""
 
 SEVERAL = 3
-"""From so many processes on it pays to import everything before they are forked."""
+"""The number of processes from which importing everything before the forks pays off."""
 
 _LENGTH_BYTES = 4
 _DESCRIPTORS = 4
@@ -68,7 +68,7 @@ _ANYBODY = ctypes.c_ulong(-1)
 
 
 class _Server:
-    """A process that forks, as its clients see it."""
+    """A client's handle of a process that forks."""
 
     def __init__(self, flags, source, settings, more):
         self._control, theirs = socket.socketpair()
@@ -83,17 +83,17 @@ class _Server:
         theirs.close()
 
     def start(self, request, streams):
-        """Start a process; return a pipe that tells its number, and at its end its exit code."""
+        """Start a process; return a pipe with its pid, and later its exit code."""
         data = json.dumps(request).encode()
-        told, telling = os.pipe()
+        reader, writer = os.pipe()
         try:
             with self._turn:
                 length = len(data).to_bytes(_LENGTH_BYTES)
-                socket.send_fds(self._control, [length], [*streams, telling])
+                socket.send_fds(self._control, [length], [*streams, writer])
                 self._control.sendall(data)
         finally:
-            os.close(telling)
-        return open(told, "rb", 0)
+            os.close(writer)
+        return open(reader, "rb", 0)
 
     def close(self):
         self._control.close()
@@ -130,12 +130,13 @@ def stop():
 
 def _parsed(command):
     """Return the interpreter's flags, the program or the folder of the package, and the words."""
-    python, *rest = map(os.fsdecode, command)
+    python, *arguments = map(os.fsdecode, command)
     assert python == sys.executable, command
-    if rest[0] == "-m" and rest[1] in ("holdfast", PYTEST):
-        return (), rest[1], rest[2:]
-    entry = rest[2]
-    assert (tuple(rest[:2]), entry.endswith("/holdfast/hooks/entry.py")) == (HOOK, True), command
+    if arguments[0] == "-m" and arguments[1] in ("holdfast", PYTEST):
+        return (), arguments[1], arguments[2:]
+    entry = arguments[2]
+    assert tuple(arguments[:2]) == HOOK, command
+    assert entry.endswith("/holdfast/hooks/entry.py"), command
     return HOOK, entry.rpartition("/holdfast/hooks/")[0], []
 
 
@@ -147,15 +148,15 @@ class Process(subprocess.Popen):
     """
 
     def __init__(self, command, *, hold=False, dies_at=None, rights=True, **options):
-        self._wishes = {"hold": hold, "dies_at": dies_at, "rights": rights}
+        self._flags = {"hold": hold, "dies_at": dies_at, "rights": rights}
         super().__init__(command, **options)
 
     def _execute_child(
-        self, args, _executable, preexec_fn, _close_fds, pass_fds, cwd, env, *rest
+        self, args, _executable, preexec_fn, _close_fds, pass_fds, cwd, env, *arguments
     ):  # fmt: skip
         assert not preexec_fn
         assert not pass_fds
-        pipes = rest[3:9]
+        pipes = arguments[3:9]
         """The child's and our end of each stream."""
         environment = dict(os.environ if env is None else env)
         flags, source, words = _parsed(args)
@@ -164,13 +165,13 @@ class Process(subprocess.Popen):
             "program": source,
             "folder": os.path.abspath(cwd or "."),
             "environment": environment,
-            **self._wishes,
+            **self._flags,
         }
         theirs = (pipes[0], pipes[3], pipes[5])
         streams = [number if fd == -1 else fd for number, fd in enumerate(theirs)]
         try:
-            self._told = _server_for(flags, source, environment).start(request, streams)
-            self.pid = int(self._told.readline())
+            self._report = _server_for(flags, source, environment).start(request, streams)
+            self.pid = int(self._report.readline())
             self._child_created = True
         finally:
             self._close_pipe_fds(*pipes)
@@ -185,15 +186,15 @@ class Process(subprocess.Popen):
 
     def wait(self, timeout=None):
         if self.returncode is None:
-            if not _is_readable(self._told, timeout):
+            if not _is_readable(self._report, timeout):
                 raise subprocess.TimeoutExpired(self.args, timeout)
-            self.returncode = int(self._told.readline())
-            self._told.close()
+            self.returncode = int(self._report.readline())
+            self._report.close()
         return self.returncode
 
 
 def _is_readable(stream, timeout_s):
-    """Return True if something can be read in time; the number of the descriptor may be large."""
+    """Return True if the stream can be read in time; its descriptor may be a large number."""
     waiting = select.poll()
     waiting.register(stream, select.POLLIN)
     return bool(waiting.poll(None if timeout_s is None else timeout_s * 1_000))
@@ -221,7 +222,7 @@ def run(command, *, input=None, capture_output=False, timeout=None, check=False,
 
 
 def _serve(control, source, more):
-    """Start what is asked for, and tell how it ended, until the client is gone."""
+    """Start the requested processes and report how they ended, until the client is gone."""
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)

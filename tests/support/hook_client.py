@@ -1,4 +1,4 @@
-"""A client of the hooks: events as it sends them, to the real program."""
+"""A client that sends events to the real hook program."""
 
 import json
 import os
@@ -18,31 +18,31 @@ class HookClient(Folder):
     session = "session-1"
 
     def fire(self, event, raw=None, **fields):
-        """Fires an event; gives the answer as an object, ``None`` when there was none."""
-        told = {
+        """Fire an event; return the answer as an object, ``None`` if there is none."""
+        message = {
             "session_id": self.session,
             "transcript_path": "/nowhere/transcript.jsonl",
             "cwd": self.path,
             "hook_event_name": event,
             **fields,
         }
-        given = json.dumps(told).encode() if raw is None else raw
+        data = json.dumps(message).encode() if raw is None else raw
         done = fork_server.run(
             [sys.executable, "-I", "-S", ENTRY],
-            cwd=self.path, env=self.environment, input=given, capture_output=True, timeout=60,
+            cwd=self.path, env=self.environment, input=data, capture_output=True, timeout=60,
         )  # fmt: skip
         assert done.returncode == 0
         assert done.stderr == b""
         return json.loads(done.stdout) if done.stdout else None
 
     def briefed(self, source="compact", **fields):
-        """The text that a new context gets; empty when it gets none."""
+        """Return the briefing that a new context gets; empty if it gets none."""
         answer = self.fire("SessionStart", source=source, **fields)
         if answer is None:
             return ""
-        told = answer["hookSpecificOutput"]
-        assert told["hookEventName"] == "SessionStart"
-        return told["additionalContext"]
+        output = answer["hookSpecificOutput"]
+        assert output["hookEventName"] == "SessionStart"
+        return output["additionalContext"]
 
     def read(self, path, **fields):
         full = os.path.join(self.path, path)

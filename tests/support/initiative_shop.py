@@ -1,4 +1,4 @@
-"""A workspace with an initiative in it, whose clock stands still unless it is told."""
+"""A workspace with an initiative, and a clock that only the test moves."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class InitiativeShop(Workshop):
         return Keeper(root or self.root, clock_ms=lambda: self.ms, **options)
 
     def initiatives(self):
-        """The library, one minute later."""
+        """Return the library, one minute later."""
         self.later()
         return Initiatives(self.keeper())
 
@@ -67,7 +67,7 @@ class InitiativeShop(Workshop):
         self.write(name, text)
 
     def edit_yaml(self, at=None, **values):
-        """Somebody changes values, and says when; or not."""
+        """Change values as a person would, with ``at`` also the time of the update."""
         lines = self.text(self.yaml).splitlines(keepends=True)
         for key, value in {**values, **({} if at is None else {"updated": at})}.items():
             lines = [
@@ -82,13 +82,13 @@ class InitiativeShop(Workshop):
         return self.document(RECORD)
 
     def edit_record(self, *, is_theirs=False, **values):
-        """Somebody edits the record; another tool drops what it does not know."""
+        """Edit the record; ``is_theirs``: as another tool, which drops our envelope."""
         document = {**self.record(), **values}
         if is_theirs:
             document.pop("_holdfast", None)
         self.write(RECORD, json.dumps(document))
 
-    # What is known
+    # The ledger and the graph
 
     def events(self):
         return list(self.keeper().log())
@@ -99,4 +99,4 @@ class InitiativeShop(Workshop):
     def entity(self, name="initiative-checkpoint"):
         """Return the observations of an entity in the embedded graph; ``None`` if it has none."""
         updates = projection.read_changes(self.keeper().store)[0]
-        return next((one["observations"] for one in updates if one["name"] == name), None)
+        return next((entity["observations"] for entity in updates if entity["name"] == name), None)

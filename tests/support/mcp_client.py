@@ -1,4 +1,4 @@
-"""The plainest client of a server that speaks MCP over pipes: one JSON object a line."""
+"""A minimal client of an MCP server over pipes: one JSON object per line."""
 
 import json
 import os
@@ -15,15 +15,15 @@ STATELESS = {
 
 
 class Client:
-    """A server and the pipes to it. What it says on standard error is kept in ``err``.
+    """A server and the pipes to it. Its standard error is in ``err``.
 
-    A ``fresh`` one is a child of this process; others are forked, with or without ``rights``.
+    A ``fresh`` server is a child of this process; others are forked, with or without ``rights``.
     """
 
-    def __init__(self, folder, environment, *words, stateless=False, fresh=False, **wishes):
+    def __init__(self, folder, environment, *words, stateless=False, fresh=False, **options):
         self.meta = {"_meta": STATELESS} if stateless else {}
         self.heard = []
-        """What came beside the answers: notifications."""
+        """The notifications that were received."""
         self._number = 0
         self._err = open(os.path.join(folder, f"err-{os.urandom(4).hex()}"), "w+b")  # noqa: SIM115
         start = subprocess.Popen if fresh else fork_server.Process
@@ -34,7 +34,7 @@ class Client:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._err,
-            **wishes,
+            **options,
         )
 
     def __enter__(self):
@@ -53,7 +53,7 @@ class Client:
         self.process.stdin.flush()
 
     def send(self, method, params=None, **more):
-        """Asks without waiting; gives the request's id."""
+        """Send a request without waiting; return its id."""
         self._number += 1
         message = {"jsonrpc": "2.0", "id": self._number, "method": method, **more}
         if params is not None or self.meta:
@@ -68,43 +68,43 @@ class Client:
         self.write(json.dumps(message).encode() + b"\n")
 
     def receive(self):
-        """The next message, whatever it is."""
+        """Return the next message of any kind."""
         line = self.process.stdout.readline()
         assert line.endswith(b"\n"), (line, self.err)
-        told = json.loads(line)
-        assert told["jsonrpc"] == "2.0"
-        return told
+        message = json.loads(line)
+        assert message["jsonrpc"] == "2.0"
+        return message
 
     def answer(self, number):
-        while "id" not in (told := self.receive()):
-            self.heard.append(told)
-        assert told["id"] == number, told
-        return told
+        while "id" not in (message := self.receive()):
+            self.heard.append(message)
+        assert message["id"] == number, message
+        return message
 
     def ask(self, method, params=None):
         return self.answer(self.send(method, params))
 
     def result(self, method, params=None):
-        told = self.ask(method, params)
-        assert "result" in told, told
-        return told["result"]
+        response = self.ask(method, params)
+        assert "result" in response, response
+        return response["result"]
 
     def call(self, tool, **arguments):
-        """The structure of a tool's answer, which has to be a good one."""
+        """Call a tool, which must succeed; return its structured content."""
         result = self.result("tools/call", {"name": tool, "arguments": arguments})
         assert not result.get("isError"), result
         return result["structuredContent"]
 
     def refused(self, tool, **arguments):
-        """The result of a call that has to fail."""
+        """Call a tool, which must fail; return the result."""
         result = self.result("tools/call", {"name": tool, "arguments": arguments})
         assert result["isError"] is True
         return result
 
     def initialize(self, version="2025-11-25"):
-        told = {"protocolVersion": version, "capabilities": {}}
-        told["clientInfo"] = {"name": "plain", "version": "1"}
-        result = self.result("initialize", told)
+        params = {"protocolVersion": version, "capabilities": {}}
+        params["clientInfo"] = {"name": "plain", "version": "1"}
+        result = self.result("initialize", params)
         self.notify("notifications/initialized", {})
         return result
 
@@ -113,7 +113,7 @@ class Client:
         self.close()
 
     def close(self):
-        """Closes the pipes and waits for the end; gives the exit code."""
+        """Close the pipes and wait for the end; return the exit code."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe and not pipe.closed:
                 try:

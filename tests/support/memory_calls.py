@@ -1,4 +1,4 @@
-"""What the tests of the Memory server ask it, and the files that it takes over."""
+"""Calls to the Memory server, and files that it imports, for its tests."""
 
 import json
 
@@ -18,13 +18,13 @@ def entity(name, *observations, kind="T"):
     return {"name": name, "entityType": kind, "observations": list(observations)}
 
 
-def asked(client, tool, argument=None):
-    """The whole result of a call."""
+def call_tool(client, tool, argument=None):
+    """Call a tool; return the whole result."""
     arguments = {ARGUMENT[tool]: argument} if tool in ARGUMENT else {}
     return client.result("tools/call", {"name": tool, "arguments": arguments})
 
 
 def jsonl(*entities, relations=()):
-    lines = [{"type": "entity", **one} for one in entities]
-    lines += [{"type": "relation", **one} for one in relations]
+    lines = [{"type": "entity", **fields} for fields in entities]
+    lines += [{"type": "relation", **fields} for fields in relations]
     return "\n".join(json.dumps(line) for line in lines)

@@ -1,6 +1,6 @@
 """Run ``memory_server.py`` in forks of a process that has imported the SDK, which takes a second.
 
-``command`` is what stands for ``python memory_server.py`` in a client's settings: a small program
+``command`` replaces ``python memory_server.py`` in a client's settings: a small program
 that hands its streams to a fork and waits until that has ended. If it is killed, the fork ends.
 """
 
@@ -45,7 +45,7 @@ def _forking(_pid):
 
 
 def _serve(listening):
-    """Fork for everybody who comes, until the standard input ends."""
+    """Fork for each client that connects, until the standard input ends."""
     import mcp.server.mcpserver  # noqa: F401
     import memory_model  # noqa: F401
 
@@ -58,17 +58,17 @@ def _serve(listening):
 
 
 def _become(client):
-    """Be the server that a client started."""
+    """Run as the server that a client started."""
     import runpy
     import threading
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    told, streams, _, _ = socket.recv_fds(client, _MAX_WORDS_BYTES, 3)
+    words, streams, _, _ = socket.recv_fds(client, _MAX_WORDS_BYTES, 3)
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
     threading.Thread(target=_end_with, args=[client], daemon=True).start()
-    sys.argv = [SERVER, *told.decode().split("\0")]
+    sys.argv = [SERVER, *words.decode().split("\0")]
     runpy.run_path(SERVER, run_name="__main__")
     os._exit(0)
 
@@ -79,7 +79,7 @@ def _end_with(client):
 
 
 def _hand_over(path, words):
-    """Let a fork have the streams of this process, and wait for its end."""
+    """Hand the streams of this process to a fork, and wait for its end."""
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(path)
         socket.send_fds(server, ["\0".join(words).encode()], [0, 1, 2])

@@ -7,7 +7,7 @@ import copy
 
 
 class NotThere(Exception):
-    """What the server answers with an error."""
+    """A call that the server answers with an error."""
 
 
 class Model:
@@ -16,16 +16,16 @@ class Model:
         self.relations = []
 
     def _first(self, name):
-        return next((one for one in self.entities if one["name"] == name), None)
+        return next((entity for entity in self.entities if entity["name"] == name), None)
 
     def create_entities(self, entities):
-        known = {one["name"] for one in self.entities}
-        fresh = [copy.deepcopy(one) for one in entities if one["name"] not in known]
+        names = {entity["name"] for entity in self.entities}
+        fresh = [copy.deepcopy(entity) for entity in entities if entity["name"] not in names]
         self.entities += copy.deepcopy(fresh)
         return fresh
 
     def create_relations(self, relations):
-        fresh = [one for one in relations if one not in self.relations]
+        fresh = [relation for relation in relations if relation not in self.relations]
         self.relations += fresh
         return fresh
 
@@ -43,9 +43,11 @@ class Model:
         return results
 
     def delete_entities(self, names):
-        self.entities = [one for one in self.entities if one["name"] not in names]
+        self.entities = [entity for entity in self.entities if entity["name"] not in names]
         self.relations = [
-            one for one in self.relations if one["from"] not in names and one["to"] not in names
+            relation
+            for relation in self.relations
+            if relation["from"] not in names and relation["to"] not in names
         ]
 
     def delete_observations(self, deletions):
@@ -56,28 +58,28 @@ class Model:
                 entity["observations"] = [o for o in entity["observations"] if o not in gone]
 
     def delete_relations(self, relations):
-        self.relations = [one for one in self.relations if one not in relations]
+        self.relations = [relation for relation in self.relations if relation not in relations]
 
     def read_graph(self):
         return copy.deepcopy({"entities": self.entities, "relations": self.relations})
 
     def search_nodes(self, query):
-        wanted = query.lower()
+        lowered = query.lower()
         return self._around(
             [
-                one
-                for one in self.entities
+                entity
+                for entity in self.entities
                 if any(
-                    wanted in text.lower()
-                    for text in (one["name"], one["entityType"], *one["observations"])
+                    lowered in text.lower()
+                    for text in (entity["name"], entity["entityType"], *entity["observations"])
                 )
             ]
         )
 
     def open_nodes(self, names):
-        return self._around([one for one in self.entities if one["name"] in names])
+        return self._around([entity for entity in self.entities if entity["name"] in names])
 
     def _around(self, entities):
-        names = {one["name"] for one in entities}
-        ends = [one for one in self.relations if one["from"] in names or one["to"] in names]
-        return copy.deepcopy({"entities": entities, "relations": ends})
+        names = {entity["name"] for entity in entities}
+        relations = [r for r in self.relations if r["from"] in names or r["to"] in names]
+        return copy.deepcopy({"entities": entities, "relations": relations})

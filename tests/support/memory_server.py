@@ -47,13 +47,13 @@ def answered(name, argument):
     if "--refuse" in words:
         raise ValueError("the disk of the server is full")
     model = graph_of_file()
-    made = getattr(model, name)(argument)
+    result = getattr(model, name)(argument)
     with open(f"{path}.tmp", "w", encoding="utf-8") as file:
         json.dump(model.read_graph(), file)
     os.replace(f"{path}.tmp", path)
     if option("--die") == calls:
         os._exit(9)
-    return made
+    return result
 
 
 @app.tool(structured_output="--plain" not in words)

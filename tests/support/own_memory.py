@@ -8,11 +8,11 @@ from support import memory_forks
 
 
 class OwnMemory:
-    """A server in ``.mcp.json``, and what it was asked and holds."""
+    """A server in ``.mcp.json``, with its log of calls and its graph."""
 
-    def __init__(self, place, monkeypatch):
-        self.place = place
-        self.file = place.parent / "memory.json"
+    def __init__(self, folder, monkeypatch):
+        self.folder = folder
+        self.file = folder.parent / "memory.json"
         monkeypatch.setenv("HOLDFAST_GRAPH", "mcp:memory")
 
     def set(self, *words, trusted=True):
@@ -22,17 +22,17 @@ class OwnMemory:
             self.trust()
 
     def write(self, server):
-        (self.place / ".mcp.json").write_text(json.dumps({"mcpServers": {"memory": server}}))
+        (self.folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"memory": server}}))
 
     def trust(self):
         folder = Path(os.environ["HOME"]) / ".config" / "holdfast"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.toml").write_text(f'[trust]\nfolders = ["{self.place}"]\n')
+        (folder / "config.toml").write_text(f'[trust]\nfolders = ["{self.folder}"]\n')
 
     def calls(self):
         log = Path(f"{self.file}.calls")
         return log.read_text().split() if log.exists() else []
 
     def entities(self):
-        held = json.loads(self.file.read_text())["entities"]
-        return {one["name"]: one["observations"] for one in held}
+        entities = json.loads(self.file.read_text())["entities"]
+        return {entity["name"]: entity["observations"] for entity in entities}

@@ -1,4 +1,4 @@
-"""A real terminal for tests: a process behind a pty, and what a person would see of it."""
+"""A real terminal for tests: a process behind a pty, and the screen that a person would see."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ MOVES = re.compile(
 
 
 class Window:
-    """What stands on a terminal after the bytes that were written to it."""
+    """The screen of a terminal after some output."""
 
     def __init__(self, columns, lines):
         self.columns, self.lines = columns, lines
@@ -24,15 +24,15 @@ class Window:
         self.modes = {}
 
     def take(self, text):
-        place = 0
-        while place < len(text):
-            found = MOVES.match(text, place)
-            assert found, repr(text[place : place + 40])
-            self._move(found)
-            place = found.end()
+        position = 0
+        while position < len(text):
+            match = MOVES.match(text, position)
+            assert match, repr(text[position : position + 40])
+            self._move(match)
+            position = match.end()
 
-    def _move(self, found):
-        row, _, number, letter, mode, switch, back, down, char = found.groups()
+    def _move(self, match):
+        row, _, number, letter, mode, switch, back, down, char = match.groups()
         if mode:
             self.modes[mode] = switch == "h"
         elif letter == "J" and number == "2":
@@ -41,7 +41,7 @@ class Window:
             self.rows[self.row :] = [""] * (self.lines - self.row)
         elif row:
             self.row = int(row) - 1
-            # What is written next stands in place of what was there: every write is a whole line.
+            # Every write is a whole line, so the next one replaces this row.
             self.rows[self.row] = ""
         elif down:
             self.row = min(self.row + 1, self.lines - 1)
@@ -50,7 +50,7 @@ class Window:
 
 
 class Pseudoterminal:
-    """``holdfast WORDS`` in a terminal of so many columns and lines."""
+    """A process in a terminal of this size."""
 
     def __init__(self, command, cwd, environment, columns=80, lines=24):
         self.pid, self.fd = pty.fork()
@@ -83,16 +83,16 @@ class Pseudoterminal:
     def attributes(self):
         return termios.tcgetattr(self.fd)
 
-    def wait_for(self, wanted, since=0):
-        """Reads until the text has what is wanted, beyond a place; gives the place after it."""
+    def wait_for(self, text, since=0):
+        """Read until the output has the text after ``since``; return the position behind it."""
         until = time.monotonic() + DEADLINE_S
-        while (place := self.text.find(wanted, since)) < 0:
+        while (position := self.text.find(text, since)) < 0:
             if not self._read(until):
-                raise AssertionError(f"no {wanted!r} in {self.text[since:]!r}")
-        return place + len(wanted)
+                raise AssertionError(f"no {text!r} in {self.text[since:]!r}")
+        return position + len(text)
 
     def ended(self):
-        """Reads to the end; gives the exit code, or minus the signal."""
+        """Read to the end; return the exit code, or minus the signal."""
         until = time.monotonic() + DEADLINE_S
         while self._read(until):
             pass

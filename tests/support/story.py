@@ -1,6 +1,6 @@
 """One story that has every command in it, in an order in which all of them succeed.
 
-It is told in a repository with one commit, ``README.md`` and the page ``FOUND``.
+It runs in a repository with one commit, ``README.md`` and the page ``FOUND``.
 """
 
 FOUND = "documentation/milestones/_active/found/README.md"

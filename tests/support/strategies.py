@@ -1,4 +1,4 @@
-"""Workflows as Hypothesis draws them: every state that the core can lead to, and then some."""
+"""Hypothesis strategies for workflows: every state that the core can reach, and more."""
 
 import functools
 
@@ -32,7 +32,7 @@ objects = st.dictionaries(words, json_values, max_size=2)
 
 
 def unknown_keys(*also):
-    """Names of fields that Holdfast does not know, among them those that other formats know."""
+    """Draw names of fields that this format does not know; other formats may."""
     return st.sampled_from(["note", "owner", "x-priority", "Größe", *also])
 
 
@@ -41,9 +41,9 @@ def free_fields(*also):
 
 
 def with_optional(required, optional, free):
-    """Objects with some of the optional fields, and free ones beside them."""
-    known = st.fixed_dictionaries(required, optional=optional)
-    return st.builds(lambda fields, beside: {**beside, **fields}, known, free)
+    """Draw objects with some of the optional fields, and free fields."""
+    declared = st.fixed_dictionaries(required, optional=optional)
+    return st.builds(lambda fields, beside: {**beside, **fields}, declared, free)
 
 
 phase_bodies = with_optional(
@@ -123,7 +123,7 @@ NESTED = {
 
 
 def extras(record_format):
-    """Unknown fields at the top and inside, and some whose place a known field has taken."""
+    """Draw unknown fields at the top and nested, some with the name of a known field."""
     below = st.dictionaries(unknown_keys("id", "status", "current"), json_values, max_size=2)
     nested = st.fixed_dictionaries({}, optional=dict.fromkeys(NESTED[record_format], below))
     if record_format == "verb":
@@ -162,15 +162,15 @@ def violations():
 
 @st.composite
 def workflows(draw, record_format):
-    """A state of the format, however unlikely: only its types and its references are right."""
+    """Draw a state of the format with valid types and references, however unlikely."""
     recipe = draw(RECIPES[record_format])
     declared = draw(phase_names)
     recipe["phases"] = [{"name": name, **draw(recipe_phases)} for name in declared]
-    shown = declared if draw(st.booleans()) else draw(phase_names)
+    phases = declared if draw(st.booleans()) else draw(phase_names)
     state = blank(draw(safe_names), recipe, draw(times))
     state["record"] = "folder/of/state.json"
-    state["phases"] = [{"name": name, **draw(phase_bodies)} for name in shown]
-    state["phase"] = draw(st.sampled_from([None, *shown]))
+    state["phases"] = [{"name": name, **draw(phase_bodies)} for name in phases]
+    state["phase"] = draw(st.sampled_from([None, *phases]))
     ids = draw(task_ids[record_format])
     state["tasks"] = [{"id": task_id, **draw(task_bodies)} for task_id in ids]
     if draw(st.booleans()):
@@ -179,7 +179,7 @@ def workflows(draw, record_format):
 
 
 def changes(record_format):
-    """Any of the fields that may differ from how a workflow begins."""
+    """Draw fields that may differ from those of a new workflow."""
     reading = words.map("@{}".format)
     fields = {
         "subject": words,
@@ -220,7 +220,7 @@ any_workflow = st.one_of(
 
 
 def origin_of(state, recipe=lambda _name: None):
-    """The place where the state's record stands."""
+    """Return the origin of the state's record."""
     return {
         "at": "2026-01-02T03:04:05.000Z",
         "path": state["record"],
@@ -231,7 +231,7 @@ def origin_of(state, recipe=lambda _name: None):
 
 @functools.cache
 def _known_words():
-    """Keys and words of the formats: with them, arbitrary JSON gets past the first check."""
+    """Return keys and values of the formats, so that arbitrary JSON passes the first check."""
     keys = [
         *("_schema", "version", "skill", "workflow", "id", "status", "created_at", "updated_at"),
         *("branch", "context", "state_machine", "current_phase", "phases", "name", "steps"),
@@ -243,20 +243,21 @@ def _known_words():
         *("current_iteration", "commits", "iterations_used", "depends", "code", "severity"),
         *("recipe", "format", "was", "statuses", "under", "units", "extra", "session", "next"),
     ]
-    said = [*PHASE_STATUSES, *WORKFLOW_STATUSES, "development", "knowledge", "1.0", "24h", "done"]
-    return st.sampled_from(keys) | words, st.sampled_from([*said, "APEX", "execute", "@a"]) | words
+    values = [*PHASE_STATUSES, *WORKFLOW_STATUSES, "development", "knowledge", "1.0", "24h", "done"]
+    values += ["APEX", "execute", "@a"]
+    return st.sampled_from(keys) | words, st.sampled_from(values) | words
 
 
 def arbitrary_json():
-    """Anything that JSON can hold, with a liking for what records say."""
-    keys, said = _known_words()
+    """Draw any JSON value, often with the keys and values of records."""
+    keys, values = _known_words()
     return st.recursive(
-        scalars | floats | said | st.integers(-2, 5),
+        scalars | floats | values | st.integers(-2, 5),
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6),
         max_leaves=40,
     )
 
 
 def arbitrary_object():
-    """An object of anything, as every record is one."""
+    """Draw any JSON object; every record is one."""
     return st.dictionaries(_known_words()[0], arbitrary_json(), max_size=6)

@@ -1,4 +1,4 @@
-"""Standard output as a command may find it: a terminal, or a file."""
+"""Stand-ins for standard output: a terminal, or a file."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""A command in a fork is what it would be as a fresh process: the same answer, the same end."""
+"""A command in a fork answers and ends as it would in a fresh process."""
 
 import json
 import os
@@ -67,10 +67,10 @@ def test_settings_of_the_interpreter_are_in_effect(options, settings):
 def test_a_hook_hears_its_event_and_answers_as_a_fresh_one(options):
     fork_server.run([*HOLDFAST, "start", "dev", "a.md"], **options)
     event = {"session_id": "s", "cwd": str(options["cwd"]), "source": "compact"}
-    given = json.dumps({**event, "hook_event_name": "SessionStart"}).encode()
+    data = json.dumps({**event, "hook_event_name": "SessionStart"}).encode()
     command = [sys.executable, "-I", "-S", ENTRY]
-    forked = outcome_of(fork_server.run, command, options, input=given)
-    assert forked == outcome_of(subprocess.run, command, options, input=given)
+    forked = outcome_of(fork_server.run, command, options, input=data)
+    assert forked == outcome_of(subprocess.run, command, options, input=data)
     assert b"a.md" in forked[1]
 
 
@@ -78,10 +78,10 @@ def test_nothing_of_one_command_is_left_for_the_next(options, tmp_path):
     (tmp_path / "other").mkdir()
     env = {**options["env"], "CLAUDE_CODE_SESSION_ID": "mine"}
     fork_server.run([*HOLDFAST, "start", "dev", "a.md"], **{**options, "env": env})
-    shown = fork_server.run(
+    status = fork_server.run(
         [*HOLDFAST, "status", "--json"], **{**options, "cwd": tmp_path / "other"}
     )
-    assert json.loads(shown.stdout)["workflows"] == []
+    assert json.loads(status.stdout)["workflows"] == []
     started = fork_server.run([*HOLDFAST, "start", "tdd", "b", "--json"], **options)
     assert json.loads(started.stdout)["workflow"]["session"] is None
 

@@ -1,5 +1,5 @@
-"""A workspace to try things in: a real git repository, a clock that is set by hand, one workflow
-of each format, and the questions that tests of different promises ask alike.
+"""A workspace for tests: a real git repository, a clock that is set by hand, a workflow of each
+format, and helpers that the tests of several promises share.
 """
 
 import json
@@ -13,7 +13,7 @@ from support.git_template import make_repository
 from support.paths import SOURCE
 
 EFFORT = os.environ.get("HOLDFAST_PROMISES", "1")
-"""How much is tried: so many times what a quick run tries, or ``full``: all of it."""
+"""The effort: how many times as many cases as in a quick run, or ``full`` for all."""
 FULL = EFFORT == "full"
 SEED = int(os.environ.get("HOLDFAST_SEED", "20260217"))
 NOON = 1_771_329_600_000  # 2026-02-17T12:00:00Z
@@ -26,7 +26,7 @@ LEDGER = f"{HOME}/ledger.db"
 
 
 class Clock:
-    """Milliseconds; every look takes one second."""
+    """A clock in milliseconds that moves on by one second each time it is read."""
 
     def __init__(self, ms=NOON):
         self.ms = ms
@@ -52,7 +52,7 @@ class Workshop:
         return Keeper(self.root, **settings)
 
     def run(self, *words, **environment):
-        """The command line, as a process of its own."""
+        """Run a command line as a process of its own."""
         return fork_server.run(
             [sys.executable, "-m", "holdfast", *words],
             cwd=self.root,
@@ -80,7 +80,7 @@ class Workshop:
         return json.loads(self.read(path))
 
     def beside(self, path):
-        """Names of the files that were kept beside a record, with what they hold."""
+        """Return the files kept beside a record: their content by name."""
         folder, name = os.path.split(self.path(path))
         return {
             other: self.read(os.path.join(folder, other))
@@ -89,21 +89,21 @@ class Workshop:
         }
 
     def edit(self, path, change):
-        """Edits a record by hand: ``change`` gets its document; the digest stays as it was."""
+        """Edit a record by hand: ``change`` gets its document; the digest stays as it was."""
         document = self.document(path)
         change(document)
         self.write(path, json.dumps(document, indent=2).encode())
 
     def files(self, *, without=(".git",)):
-        """Every file below the root, with its bytes; a link with where it leads."""
-        found = {}
+        """Return the bytes of every file below the root, by path; of a link, its target."""
+        contents = {}
         for folder, folders, names in os.walk(self.root):
             folders[:] = [name for name in folders if name not in without]
             for name in names:
                 path = os.path.relpath(os.path.join(folder, name), self.root)
                 linked = os.path.islink(self.path(path))
-                found[path] = os.readlink(self.path(path)) if linked else self.read(path)
-        return found
+                contents[path] = os.readlink(self.path(path)) if linked else self.read(path)
+        return contents
 
     def quarantined(self):
         folder = self.path(HOME, "quarantine")
@@ -112,7 +112,7 @@ class Workshop:
 
 
 def open_workflow(keeper, record_format, subject="some work", **options):
-    """A workflow of the format with something in every corner; its state."""
+    """Start a workflow with a value in every field; return its state."""
     settings = {
         "title": f"{subject}, titled",
         "tasks": ["first task", "second task", "third task"],
@@ -125,7 +125,7 @@ def open_workflow(keeper, record_format, subject="some work", **options):
 
 
 def worked_on(keeper, record_format, subject="some work"):
-    """A workflow that has gone a few steps."""
+    """Start a workflow and take a few steps; return its state."""
     workflow = open_workflow(keeper, record_format, subject)["id"]
     keeper.advance(workflow=workflow)
     first = keeper.show(workflow=workflow).state["tasks"][0]["id"]
@@ -140,12 +140,12 @@ def types(keeper, workflow=None):
 
 
 def without_time(state):
-    """The state without what every event sets anew."""
+    """Return the state without its time of update."""
     return {key: value for key, value in state.items() if key != "updated_at"}
 
 
 def lines_of(keeper):
-    """What ``verify`` complains about; nothing when all is well and up to date."""
+    """Return the complaints of ``verify``; empty if all is well and up to date."""
     report = keeper.verify()
     return [
         f"{ln['level']} {ln['what']}: {ln['message']}" for ln in report.lines if ln["level"] != "ok"
@@ -153,18 +153,18 @@ def lines_of(keeper):
 
 
 def many(quick, whole):
-    """How often something is tried: ``quick`` times the effort, and never more than ``whole``."""
+    """Return the number of cases: ``quick`` times the effort, at most ``whole``."""
     return whole if FULL else min(whole, quick * int(EFFORT))
 
 
 def sampled(items, count, salt=""):
-    """All of the items in a full run, else some of them: always the same for the same seed."""
-    listed = list(items)
-    count = len(listed) if FULL else count * int(EFFORT)
-    if len(listed) <= count:
-        return listed
-    chosen = random.Random(f"{SEED}{salt}").sample(range(len(listed)), count)
-    return [listed[position] for position in sorted(chosen)]
+    """Return all items in a full run, else a sample that depends only on the seed."""
+    candidates = list(items)
+    count = len(candidates) if FULL else count * int(EFFORT)
+    if len(candidates) <= count:
+        return candidates
+    chosen = random.Random(f"{SEED}{salt}").sample(range(len(candidates)), count)
+    return [candidates[position] for position in sorted(chosen)]
 
 
 class OneWorkflow:
@@ -178,7 +178,7 @@ class OneWorkflow:
         self.events = len(self.shop.keeper().log())
 
     def looked(self):
-        """The state and the notes after what stands in the record's place was taken in."""
+        """Take in the record as it is on the disk; return the state and the notes."""
         receipt = self.shop.keeper().settle(workflow=self.id)
         return receipt.state, receipt.notes
 
@@ -186,7 +186,7 @@ class OneWorkflow:
         return self.shop.read(self.record)
 
     def news(self):
-        """The types of the events since the beginning of the test."""
+        """Return the types of the events since the beginning of the test."""
         return types(self.shop.keeper())[self.events :]
 
     def last(self):
@@ -194,7 +194,7 @@ class OneWorkflow:
 
 
 def edit_document(record_format, document, value="by hand"):
-    """One change in the format's own words."""
+    """Change one value of a document, in the format's own field."""
     if record_format == "verb":
         document["context"] = value
     elif record_format == "loop":
@@ -204,7 +204,7 @@ def edit_document(record_format, document, value="by hand"):
 
 
 def edited_value(state):
-    """Where the change of ``edit_document`` arrives."""
+    """Return the value that ``edit_document`` changes."""
     if state["recipe"]["format"] in ("verb", "loop"):
         return state["title"]
     return state["context"]["attempt"]

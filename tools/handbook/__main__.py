@@ -28,11 +28,11 @@ CHECKS: dict[str, Check] = {
     "every key of an answer has a shape": lambda _: answers.unshaped(),
     "what is made from the code is as the code": lambda _: stale(),
 }
-"""What is checked, each as a sentence that holds when nothing is found."""
+"""Each check by the sentence that is true if the check yields no problem."""
 
 
 def stale() -> Iterator[str]:
-    """Pages and schemas that are not what the code says now."""
+    """Yield the generated pages and schemas that do not match the code."""
     schemas_stale = [f"schemas/{name}" for name in schemas.stale()]
     for name in (*api.stale(), *classes.stale(), *reference.stale(), *schemas_stale):
         yield f"docs/{name}: it is made from the code, which has changed: make docs"
@@ -47,19 +47,19 @@ def main(words: list[str]) -> int:
         classes.write()
         reference.write()
         schemas.write()
-    found = pages.of_repository()
-    wrong = sum(_told(says, list(check(found))) for says, check in CHECKS.items())
+    repository_pages = pages.of_repository()
+    wrong = sum(_report(says, list(check(repository_pages))) for says, check in CHECKS.items())
     if wrong:
-        print(f"docs: {wrong} problems in {len(found)} pages", file=sys.stderr)
+        print(f"docs: {wrong} problems in {len(repository_pages)} pages", file=sys.stderr)
         return 1
     if not words:
         built = site.build()
         count = len(schemas.all_schemas())
-        print(f"docs: {built} pages and {count} schemas are in {site.shown()}/index.html")
+        print(f"docs: {built} pages and {count} schemas are in {site.relative_folder()}/index.html")
     return 0
 
 
-def _told(says: str, problems: list[str]) -> int:
+def _report(says: str, problems: list[str]) -> int:
     print(f"{'✗' if problems else '✓'} {says}")
     for problem in problems:
         print(f"    {problem}")

@@ -1,7 +1,7 @@
 """The schema of ``--json``: what each command answers, as its contract in ``json.md`` lists it.
 
-Which keys there are is the page's to say, and tests hold the command line to it; what stands under
-each key is declared here, as far as possible by the types of the code.
+The page lists the keys, and tests compare the command line with it. The shape of each value is
+declared here, from the types of the code where there are any.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LEVELS = ("ok", "behind", "repaired", "error")
 
 @functools.cache
 def contract() -> dict[str, list[str]]:
-    """Command to the keys of its answer."""
+    """Return the keys of each command's answer, by command."""
     page = (DOCS / "json.md").read_text("utf-8")
     table = page.partition("\n## Answers\n")[2].partition("\n## ")[0]
     return {name: re.findall(r"`([^`]+)`", keys) for name, keys in _ROW.findall(table)}
@@ -46,17 +46,17 @@ def contract() -> dict[str, list[str]]:
 
 @functools.cache
 def schema() -> Schema:
-    """One definition for each command, below ``$defs``."""
-    made = {name: _answer(name, keys) for name, keys in contract().items()}
+    """Return the schema of all answers: one definition for each command in ``$defs``."""
+    answers = {name: _answer(name, keys) for name, keys in contract().items()}
     return document(
         "The answers of --json",
         "One object for each command, under its name in $defs. See json.md.",
-        {**_ref("answer"), "$defs": {**_parts(), **made}},
+        {**_ref("answer"), "$defs": {**_parts(), **answers}},
     )
 
 
 def of_command(name: str) -> Schema:
-    """The schema of one command's answer."""
+    """Return the schema of one command's answer."""
     whole = schema()
     return {"$schema": whole["$schema"], **_ref(name), "$defs": whole["$defs"]}
 
@@ -75,7 +75,7 @@ def _shape(command: str, key: str) -> Schema | None:
 
 
 def unshaped() -> Iterator[str]:
-    """Keys of the contract of which nothing says what stands under them."""
+    """Yield the keys of the contract whose shape is not declared."""
     for command, keys in contract().items():
         for key in keys:
             if _shape(command, key) is None:
@@ -114,15 +114,15 @@ def _parts() -> dict[str, Schema]:
 
 
 def _workflow() -> Schema:
-    found = of(core_types.Workflow)
-    shown = {
-        **found["properties"],
+    base = of(core_types.Workflow)
+    properties = {
+        **base["properties"],
         "recipe": TEXT,
         "format": words(formats.FORMATS),
         "unread": array(TEXT),
         "record": nullable(TEXT),
     }
-    return {**found, "properties": shown, "required": [*found["required"], "format", "unread"]}
+    return {**base, "properties": properties, "required": [*base["required"], "format", "unread"]}
 
 
 def _row() -> Schema:
@@ -141,12 +141,12 @@ def _row() -> Schema:
 
 
 def _initiative() -> Schema:
-    found = of(core_types.Initiative)
+    base = of(core_types.Initiative)
     hidden = ("extra",)
-    shown = {key: value for key, value in found["properties"].items() if key not in hidden}
-    shown |= {"key": TEXT, "completed": COUNT, "total": COUNT, "next": TEXT}
-    needed = [name for name in found["required"] if name not in hidden]
-    whole = {**found, "properties": shown, "required": [*needed, "key", "completed", "total"]}
+    properties = {key: value for key, value in base["properties"].items() if key not in hidden}
+    properties |= {"key": TEXT, "completed": COUNT, "total": COUNT, "next": TEXT}
+    needed = [name for name in base["required"] if name not in hidden]
+    whole = {**base, "properties": properties, "required": [*needed, "key", "completed", "total"]}
     return nullable(whole)
 
 
@@ -158,7 +158,7 @@ _TEXTS = ("briefing", "source", "signal", "help", "version", "script", "does", "
           "query", "tier", "behaviour", "resume", "id")  # fmt: skip
 _OBJECTS = ("gate", "tests", "recipe", "next", "run", "counts", "entry", "skip")
 _SOMETIMES = ("script",)
-"""Keys in place of which there can be another: with words of a command line, candidates."""
+"""Keys that an answer may lack: ``completion`` with a command line answers with candidates."""
 _KEYS: dict[str, Schema] = {
     **dict.fromkeys(_LISTS, array(OBJECT)),
     **dict.fromkeys(_NUMBERS, COUNT),
@@ -210,4 +210,4 @@ _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("import", "events"): COUNT,
     ("delegation list", "summary"): OBJECT,
 }
-"""What one command means by a key that others have too."""
+"""The shape of a key in the answer of one command, where it differs from the others."""

@@ -1,4 +1,4 @@
-"""The library's reference, ``docs/api.md``: every public method, as its own text tells it."""
+"""The library's reference, ``docs/api.md``: every public method, with its docstring."""
 
 from __future__ import annotations
 
@@ -49,27 +49,28 @@ def _row(kind: Any, name: str) -> str:
 
 
 def _arguments(method: Any) -> str:
-    shown: list[str] = []
-    for name, one in list(inspect.signature(method).parameters.items())[1:]:
-        is_target = one.kind is one.VAR_KEYWORD and name == "target"
-        by_name = is_target or one.kind is one.KEYWORD_ONLY
-        if by_name and not any(part.startswith("*") for part in shown):
-            shown.append("*")
-        default = "" if one.default is one.empty else f"={_shown(one.default)}"
+    parts: list[str] = []
+    for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
+        is_target = parameter.kind is parameter.VAR_KEYWORD and name == "target"
+        by_name = is_target or parameter.kind is parameter.KEYWORD_ONLY
+        if by_name and not any(part.startswith("*") for part in parts):
+            parts.append("*")
+        has_default = parameter.default is not parameter.empty
+        default = f"={_default_text(parameter.default)}" if has_default else ""
         if is_target:
-            shown += _OF_ALL
+            parts += _OF_ALL
         elif by_name and name in _OF_ALL:
-            shown.append(name)
-        elif one.kind is one.VAR_KEYWORD:
-            shown.append(f"**{name}")
-        elif one.kind is one.VAR_POSITIONAL:
-            shown.append(f"*{name}")
+            parts.append(name)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            parts.append(f"**{name}")
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            parts.append(f"*{name}")
         else:
-            shown.append(f"{name}{default}")
-    return ", ".join(shown)
+            parts.append(f"{name}{default}")
+    return ", ".join(parts)
 
 
-def _shown(default: object) -> str:
+def _default_text(default: object) -> str:
     return "…" if callable(default) else repr(default)
 
 

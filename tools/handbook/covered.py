@@ -1,7 +1,7 @@
-"""What Holdfast has and its page does not tell, and what a page tells that Holdfast has not.
+"""Find what the documentation lacks, and what it describes although Holdfast does not have it.
 
-Each matter has one page that is responsible for it. "Told" means: by its name, as code, as a
-heading or in the first column of a table there.
+Each kind of name has a page that must have it: as code, as a heading, or in the first column of a
+table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARKS = "`'\"()[],:…"
 
 
 class Matter(NamedTuple):
-    """Names of one kind, and where they have to be told."""
+    """Names of one kind, and the page and section that must have them."""
 
     kind: str
     names: list[str]
@@ -32,20 +32,20 @@ class Matter(NamedTuple):
 
 
 def matters() -> list[Matter]:
-    """Everything that has to be told, by the page that is responsible for it."""
+    """Return the names that must be documented, with their pages."""
     recipes = declared.recipes()
     phases = sorted({phase["name"] for recipe in recipes.values() for phase in recipe["phases"]})
     tools = declared.tool_words()
-    places = declared.record_places()
+    records = declared.record_places()
     words = sorted({word for words in tools.values() for word in words})
     return [
         Matter("command", [f"holdfast {name}" for name in declared.commands()], "cli.md"),
         Matter("answer", declared.commands(), "json.md", "Answers"),
         Matter("event type", declared.event_types(), "format.md", "Events"),
         Matter("record format", declared.formats(), "format.md", "Records"),
-        Matter("record", list(places.values()), "format.md", "Records"),
+        Matter("record", list(records.values()), "format.md", "Records"),
         Matter("record format", declared.formats(), "systems.md"),
-        Matter("record", list(places.values()), "systems.md"),
+        Matter("record", list(records.values()), "systems.md"),
         Matter("hook event", declared.hook_events(), "hooks.md"),
         Matter("hook event", declared.hook_events(), "install.md"),
         Matter("tool", list(tools), "mcp.md", "The tools of holdfast mcp"),
@@ -63,22 +63,22 @@ def matters() -> list[Matter]:
     ]
 
 
-def untold(found: Iterable[Matter] | None = None) -> Iterator[str]:
-    """What is missing in the page that is responsible for it."""
+def untold(selected: Iterable[Matter] | None = None) -> Iterator[str]:
+    """Yield the names that their page does not have."""
     read: dict[str, Page] = {}
-    for matter in matters() if found is None else found:
+    for matter in matters() if selected is None else selected:
         path = DOCS / matter.page
         if path.exists() and matter.page not in read:
             read[matter.page] = Page(path)
-        told = names_in(read[matter.page], matter.section) if matter.page in read else set()
+        documented = names_in(read[matter.page], matter.section) if matter.page in read else set()
         where = f"docs/{matter.page}" + (f", {matter.section!r}" if matter.section else "")
         for name in matter.names:
-            if name not in told:
+            if name not in documented:
                 yield f"{where}: the {matter.kind} {name} is not told"
 
 
 def untold_options(page: Page | None = None) -> Iterator[str]:
-    """Options of a command that its section of the reference does not have."""
+    """Yield the options of commands that the reference does not have."""
     page = page or Page(DOCS / "cli.md")
     for command in declared.commands():
         codes = [word.strip(_MARKS) for text, _ in page.codes(f"holdfast {command}")
@@ -89,19 +89,19 @@ def untold_options(page: Page | None = None) -> Iterator[str]:
 
 
 def names_in(page: Page, section: str | None) -> set[str]:
-    """What a page, or a section of it, tells by name."""
-    found = {text for text, _ in page.codes(section)}
+    """Return the names that a page, or one of its sections, documents."""
+    texts = {text for text, _ in page.codes(section)}
     tokens = page.tokens if section is None else page.section(section)
     for number, token in enumerate(tokens):
         if token.type == "heading_open":
-            found.add(plain(tokens[number + 1]))
-    found |= set(page.first_cells(section))
-    words = {word for text in found for word in WORD.findall(text)}
-    return found | words
+            texts.add(plain(tokens[number + 1]))
+    texts |= set(page.first_cells(section))
+    words = {word for text in texts for word in WORD.findall(text)}
+    return texts | words
 
 
 def unknown_commands(pages: Iterable[Page]) -> Iterator[str]:
-    """Commands and options in a page that Holdfast does not have."""
+    """Yield the commands and options in pages that Holdfast does not have."""
     for page in pages:
         for text, line in _command_lines(page):
             wrong = wrong_command(text)
@@ -121,7 +121,7 @@ def _command_lines(page: Page) -> Iterator[tuple[str, int]]:
 
 
 def wrong_command(text: str) -> str | None:
-    """What Holdfast does not know in a command line of ours; nothing where all is known."""
+    """Return what is wrong with a ``holdfast`` command line; ``None`` if it is valid."""
     words = []
     for word in _split(text)[1:]:
         if word in _ENDS_COMMAND:
@@ -142,7 +142,7 @@ def wrong_command(text: str) -> str | None:
 
 
 def _split(text: str) -> list[str]:
-    """As a shell splits it; a piece of a command line with half a quotation, at its spaces."""
+    """Split like a shell; split at spaces if a quote is not closed."""
     try:
         return shlex.split(text)
     except ValueError:
@@ -150,7 +150,7 @@ def _split(text: str) -> list[str]:
 
 
 def _unless_group(words: list[str]) -> str | None:
-    """A group may stand for its commands; an option or a word in capitals for any."""
+    """Return an error, unless the words are a group, an option or a word in capitals."""
     first = words[0].strip(_MARKS) if words else ""
     whole = {*declared.groups(), *(name.partition(" ")[0] for name in declared.commands())}
     alone = len(words) == 1 and first in whole
@@ -160,7 +160,7 @@ def _unless_group(words: list[str]) -> str | None:
 
 
 def untrue_codes() -> Iterator[str]:
-    """Error codes with a heading of their own that no answer has."""
+    """Yield the error codes that have a heading and that no answer has."""
     codes = declared.error_codes()
     page = Page(DOCS / "troubleshooting.md")
     for heading in page.headings:

@@ -1,4 +1,4 @@
-"""What Holdfast has, as its own code declares it. Nothing is listed here by hand."""
+"""List what Holdfast has, from its own code: commands, events, settings, codes, variables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SOURCE = ROOT / "src"
 RAISED = ("Refusal", "Refused", "Fault", "_error", "_trouble")
-"""What is called with the code of an error first."""
+"""Functions whose first argument is the code of an error."""
 _ERRORS = ("HoldfastError", "Refused", "Fault")
 _VARIABLE = re.compile(r"HOLDFAST_[A-Z_]+[A-Z]")
 
@@ -41,7 +41,7 @@ def groups() -> list[str]:
 
 
 def options(command: str) -> list[str]:
-    """The options of a command, its own first, with their short forms."""
+    """Return the options of a command, its own first, with their short forms."""
     every = (*load_all()[command].options, *COMMON)
     return [name for option in every for name in (option.name, option.short) if name]
 
@@ -51,21 +51,21 @@ def own_options(command: str) -> list[str]:
 
 
 def event_types() -> list[str]:
-    """Every type that a line of the ledger can have."""
-    found = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE}
-    found |= {"initiative_created", *initiatives.EVOLVE, *initiatives.EVOLVE_INITIATIVE}
-    found.update(logs.ADOPTIONS.values(), *(log.appends for log in logs.LOGS.values()))
-    return sorted(found)
+    """Return every type of event that the ledger can have."""
+    types = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE}
+    types |= {"initiative_created", *initiatives.EVOLVE, *initiatives.EVOLVE_INITIATIVE}
+    types.update(logs.ADOPTIONS.values(), *(log.appends for log in logs.LOGS.values()))
+    return sorted(types)
 
 
 def hook_events() -> list[str]:
-    """The events that the hook answers, and those that ``init`` asks clients for."""
-    asked = {event for agent in AGENTS.values() for event in (*agent.events, *agent.enforcing)}
-    return sorted({*handlers.EVENTS, *asked})
+    """Return the events that the hook answers, and those that ``init`` registers."""
+    registered = {event for agent in AGENTS.values() for event in (*agent.events, *agent.enforcing)}
+    return sorted({*handlers.EVENTS, *registered})
 
 
 def tool_words() -> dict[str, list[str]]:
-    """The tools of ``holdfast mcp``, each with the words that choose what it does."""
+    """Return the tools of ``holdfast mcp``, each with the words that choose its action."""
     return {
         tool["name"]: _enums(tool["inputSchema"]["properties"]) for tool in workflow_tools.TOOLS
     }
@@ -81,25 +81,25 @@ def memory_tools_named() -> list[str]:
 
 
 def setting_keys() -> list[str]:
-    """Every key of the settings; the product is asked by giving it one that it does not know."""
-    found = []
-    for key in _known(_refusal({"?": 0})):
+    """Return every key of the settings, from the errors about unknown keys."""
+    keys = []
+    for key in _accepted_keys(_refusal({"?": 0})):
         is_table = _refusal({key: 0}).why == "must be a table"
-        found += _keys_of(key) if is_table else [key]
-    return sorted(found)
+        keys += _keys_of(key) if is_table else [key]
+    return sorted(keys)
 
 
 def _keys_of(table: str) -> list[str]:
-    """The keys of a table; NAME stands for one that people choose."""
+    """Return the keys of a table; NAME is a key that people choose."""
     refused = _refusal({table: {"n": {"?": 0}}})
-    if not _known(refused):
+    if not _accepted_keys(refused):
         return [f"{table}.NAME"]
     prefix = f"{table}.NAME" if refused.key == f"{table}.n.?" else table
-    return [f"{prefix}.{name}" for name in _known(refused)]
+    return [f"{prefix}.{name}" for name in _accepted_keys(refused)]
 
 
-def _known(refused: settings.BadValue) -> list[str]:
-    """The keys that are known where a setting is refused."""
+def _accepted_keys(refused: settings.BadValue) -> list[str]:
+    """Return the keys that an error about an unknown key lists."""
     named = refused.why.partition("known are ")[2]
     return named.split(", ") if named else []
 
@@ -117,7 +117,7 @@ def formats() -> list[str]:
 
 
 def record_places() -> dict[str, str]:
-    """The records beside workflows: what they are about, and where they stand."""
+    """Return the paths of the records other than workflows, by kind."""
     return {**LOGS, "index": skill_index.NAME}
 
 
@@ -136,7 +136,7 @@ def trees(source: Path = SOURCE) -> dict[Path, ast.Module]:
 
 
 def error_codes() -> list[str]:
-    """Every code that an answer can have, wherever in the source it is given."""
+    """Return every error code in the source."""
     return sorted({code for tree in trees().values() for code in codes_in(tree)})
 
 
@@ -157,7 +157,7 @@ def _given_by_class(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _given_as_fields(node: ast.Dict) -> Iterator[str]:
-    """``{"code": …, "message": …}``, or another error's fields with a code of its own."""
+    """Yield the code in ``{"code": …, "message": …}`` or ``{**error, "code": …}``."""
     keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
     if "code" in keys and ("message" in keys or None in keys):
         yield from texts(node.values[keys.index("code")])
@@ -168,7 +168,7 @@ def name_of(function: ast.expr) -> str:
 
 
 def texts(node: ast.expr) -> list[str]:
-    """The texts that an expression may have: one, or those of both branches."""
+    """Return the string values of an expression: a literal, or both branches of a condition."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node.value]
     if isinstance(node, ast.IfExp):
@@ -177,8 +177,8 @@ def texts(node: ast.expr) -> list[str]:
 
 
 def variables() -> list[str]:
-    """The variables of the environment that are read, and all of our own."""
-    found: set[str] = set()
+    """Return the environment variables that the source reads, and all named ``HOLDFAST_…``."""
+    names: set[str] = set()
     for tree in trees().values():
         constants = {
             target.id: node.value
@@ -189,11 +189,11 @@ def variables() -> list[str]:
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found |= set(_VARIABLE.findall(node.value))
+                names |= set(_VARIABLE.findall(node.value))
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("environ.get"):
-                asked = node.args[0]
-                if isinstance(asked, ast.Name):
-                    asked = constants.get(asked.id, asked)
-                found |= set(texts(asked))
-    found |= {agent.home[0] for agent in AGENTS.values()}
-    return sorted(found)
+                argument = node.args[0]
+                if isinstance(argument, ast.Name):
+                    argument = constants.get(argument.id, argument)
+                names |= set(texts(argument))
+    names |= {agent.home[0] for agent in AGENTS.values()}
+    return sorted(names)

@@ -1,4 +1,4 @@
-"""Links that lead nowhere, pages that nothing leads to, documents that are named and not there."""
+"""Find dead links, pages that no link leads to, and names of documents that do not exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENTRANCE = DOCS / "index.md"
 
 
 def target_of(page: Page, link: str) -> tuple[Path, str] | None:
-    """The file that a link of a page means, and the anchor in it; nothing for one abroad."""
+    """Return the file and the anchor of a link; ``None`` for a link to another site."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return None
@@ -26,24 +26,24 @@ def target_of(page: Page, link: str) -> tuple[Path, str] | None:
 
 
 def dead(pages: Iterable[Page], root: Path = ROOT) -> Iterator[str]:
-    """Links to a file or an anchor that is not there."""
-    known = {page.path: page for page in pages}
-    for page in known.values():
+    """Yield the links to a file or an anchor that does not exist."""
+    pages_by_path = {page.path: page for page in pages}
+    for page in pages_by_path.values():
         for link, line in page.links():
-            found = target_of(page, link)
-            if found is None:
+            target = target_of(page, link)
+            if target is None:
                 continue
-            where, anchor = found
+            where, anchor = target
             if not where.is_relative_to(root):
                 yield f"{page.name}:{line}: {link} leads out of the repository"
             elif not where.exists():
                 yield f"{page.name}:{line}: {link} leads nowhere"
-            elif anchor and where in known and anchor not in known[where].anchors:
+            elif anchor and where in pages_by_path and anchor not in pages_by_path[where].anchors:
                 yield f"{page.name}:{line}: {link}: there is no heading #{anchor}"
 
 
 def named(pages: Iterable[Page], root: Path = ROOT) -> Iterator[str]:
-    """Documents of ours that a sentence names and that are not there."""
+    """Yield the names of documents in prose that do not exist."""
     for page in pages:
         for text, line in page.prose():
             for name in NAMED.findall(text):
@@ -52,19 +52,20 @@ def named(pages: Iterable[Page], root: Path = ROOT) -> Iterator[str]:
 
 
 def unreached(pages: Iterable[Page], entrance: Path = ENTRANCE) -> Iterator[str]:
-    """Pages of the handbook to which no way leads from its entrance."""
-    known = {page.path: page for page in pages}
+    """Yield the pages of the handbook that cannot be reached from its entrance."""
+    pages_by_path = {page.path: page for page in pages}
     reached: set[Path] = set()
     waiting = [entrance]
     while waiting:
         path = waiting.pop()
-        if path in reached or path not in known:
+        if path in reached or path not in pages_by_path:
             continue
         reached.add(path)
-        links = (target_of(known[path], link) for link, _ in known[path].links())
-        for where in (found[0] for found in links if found):
+        links = (target_of(pages_by_path[path], link) for link, _ in pages_by_path[path].links())
+        for where in (target[0] for target in links if target):
             # A link to a folder leads to everything in it.
-            waiting += [where] if where.suffix == ".md" else [p for p in known if p.parent == where]
-    for path, page in known.items():
+            inside = [path for path in pages_by_path if path.parent == where]
+            waiting += [where] if where.suffix == ".md" else inside
+    for path, page in pages_by_path.items():
         if path.is_relative_to(entrance.parent) and path not in reached:
             yield f"{page.name}:1: no way leads here from {entrance.name}"

@@ -1,4 +1,4 @@
-"""Markdown files as they are read here: headings with their anchors, links, code, tables."""
+"""Parse Markdown files: headings with their anchors, links, code, tables."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Page:
         body = self.text
         if body.startswith("---\n"):
             # A skill begins with settings, which are no Markdown.
-            head, _, rest = body[4:].partition("\n---\n")
-            body = "\n" * (head.count("\n") + 2) + rest
+            head, _, markdown = body[4:].partition("\n---\n")
+            body = "\n" * (head.count("\n") + 2) + markdown
         self.tokens = parser().parse(body)
         self.headings = list(_headings(self.tokens))
 
@@ -65,7 +65,7 @@ class Page:
 
     @functools.cached_property
     def anchors(self) -> set[str]:
-        written = {found for _, html in _html(self.tokens) for found in _ID_IN_HTML.findall(html)}
+        written = {name for _, html in _html(self.tokens) for name in _ID_IN_HTML.findall(html)}
         return {heading.anchor for heading in self.headings} | written
 
     def links(self) -> Iterator[Link]:
@@ -74,53 +74,53 @@ class Page:
             if target:
                 yield Link(str(target), line)
         for line, html in _html(self.tokens):
-            yield from (Link(found[2], line) for found in IN_HTML.finditer(html))
+            yield from (Link(match[2], line) for match in IN_HTML.finditer(html))
 
     def prose(self) -> Iterator[tuple[str, int]]:
-        """Text and code inside of lines; no blocks of code."""
+        """Yield text and inline code with their lines; skip blocks of code."""
         for token, line in _inline(self.tokens):
             if token.type in ("text", "code_inline"):
                 yield token.content, line
 
     def codes(self, section: str | None = None) -> list[tuple[str, int]]:
-        """What stands as code inside of lines, in the section of this heading or in all."""
+        """Return the inline code of a section, or of the whole page, with its lines."""
         tokens = self.tokens if section is None else self.section(section)
         return [(t.content, line) for t, line in _inline(tokens) if t.type == "code_inline"]
 
     def fences(self) -> Iterator[tuple[str, str, int]]:
-        """Blocks of code: their language, their text, their line."""
+        """Yield language, text and line of each block of code."""
         for token in self.tokens:
             if token.type in ("fence", "code_block"):
                 yield token.info.strip(), token.content, _line(token)
 
     def first_cells(self, section: str | None = None) -> list[str]:
-        """The first cell of every row of the tables in a section or in all, without marks."""
-        found = []
+        """Return the plain text of the first cell of each table row, in a section or the page."""
+        cells = []
         tokens = self.tokens if section is None else self.section(section)
         for number, token in enumerate(tokens):
             if token.type == "tr_open" and number + 2 < len(tokens):
-                found.append(plain(tokens[number + 2]))
-        return found
+                cells.append(plain(tokens[number + 2]))
+        return cells
 
     def section(self, title: str) -> list[Token]:
-        """The blocks under a heading, down to the next of its level."""
+        """Return the tokens below a heading, up to the next heading of its level or above."""
         for number, token in enumerate(self.tokens):
             if token.type == "heading_open" and plain(self.tokens[number + 1]) == title:
-                rest = self.tokens[number + 3 :]
-                ends = [at for at, t in enumerate(rest) if t.type == "heading_open"
+                following = self.tokens[number + 3 :]
+                ends = [at for at, t in enumerate(following) if t.type == "heading_open"
                         and t.tag <= token.tag]  # fmt: skip
-                return rest[: ends[0]] if ends else rest
+                return following[: ends[0]] if ends else following
         return []
 
 
 def plain(inline: Token) -> str:
-    """The text of a line without its marks."""
-    kept = ("text", "code_inline")
-    return "".join(child.content for child in inline.children or () if child.type in kept)
+    """Return the text of an inline token without its marks."""
+    types = ("text", "code_inline")
+    return "".join(child.content for child in inline.children or () if child.type in types)
 
 
 def slug(text: str) -> str:
-    """The anchor of a heading, as the hosts of repositories make it."""
+    """Return the anchor of a heading, as GitHub makes it."""
     return _NOT_IN_SLUG.sub("", text.strip().lower()).replace(" ", "-")
 
 
@@ -159,19 +159,19 @@ def _line(token: Token) -> int:
 
 
 def every_file(pattern: str, root: Path = ROOT) -> list[Path]:
-    """The files of the repository that are called so, in git or about to be."""
-    asked = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", pattern]
-    found = subprocess.run(asked, cwd=root, capture_output=True, check=False)  # noqa: S603
-    names = found.stdout.decode().split("\0") if found.returncode == 0 else []
+    """Return the repository's files that match, also those that are not in git yet."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", pattern]
+    listing = subprocess.run(command, cwd=root, capture_output=True, check=False)  # noqa: S603
+    names = listing.stdout.decode().split("\0") if listing.returncode == 0 else []
     if not any(names):
         # Not a repository: an unpacked release.
         below = [path for name in _OURS for path in (root / name).rglob("*")]
-        there = [path for path in (*root.glob("*"), *below) if path.is_file()]
-        return sorted(p for p in there if fnmatch(p.relative_to(root).as_posix(), pattern))
+        files = [path for path in (*root.glob("*"), *below) if path.is_file()]
+        return sorted(p for p in files if fnmatch(p.relative_to(root).as_posix(), pattern))
     return sorted(root / name for name in set(names) if name and (root / name).is_file())
 
 
 @functools.cache
 def of_repository() -> tuple[Page, ...]:
-    """Every Markdown file of the repository."""
+    """Return every Markdown file of the repository."""
     return tuple(Page(path) for path in every_file("*.md"))

@@ -1,4 +1,4 @@
-"""The schema of every record: the fields of its format, and the words that its code knows."""
+"""The schema of every record: the fields of its format, and their allowed values."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _ENVELOPE: Schema = {
 
 
 def all_records() -> dict[str, Schema]:
-    """The schema of each record, by its name."""
-    made = {
+    """Return the schema of each record, by its name."""
+    makers = {
         "verb": verb,
         "formal": formal,
         "skill": skill,
@@ -51,8 +51,8 @@ def all_records() -> dict[str, Schema]:
         "forge": forge,
         "index": index,
     }
-    assert {*made} == {*declared.formats(), *declared.record_places()}, "a record has no schema"
-    return {name: make() for name, make in made.items()}
+    assert {*makers} == {*declared.formats(), *declared.record_places()}, "a record has no schema"
+    return {name: make() for name, make in makers.items()}
 
 
 def _record(name: str, where: str, properties: Schema, *optional: str) -> Schema:
@@ -65,7 +65,7 @@ def verb() -> Schema:
     violations = fields(
         {"violations": array(of(core_types.Violation)), "blocking": FLAG, "summary": TEXT}
     )
-    found = _record(
+    record = _record(
         "a workflow in the format verb",
         formats.active_path("verb", "", ""),
         {
@@ -83,9 +83,9 @@ def verb() -> Schema:
         "enforcement",
         "completedAt",
     )
-    head = {key: found.pop(key) for key in ("$schema", "title", "description")}
+    head = {key: record.pop(key) for key in ("$schema", "title", "description")}
     empty = {**OBJECT, "maxProperties": 0, "description": "after it expired"}
-    return {**head, "anyOf": [found, empty]}
+    return {**head, "anyOf": [record, empty]}
 
 
 def formal() -> Schema:
@@ -146,7 +146,7 @@ def loop() -> Schema:
         unit["properties"].pop(name, None)
     unit["required"] = ["status"]
     units = {**OBJECT, "additionalProperties": unit}
-    found = _record(
+    record = _record(
         "a loop",
         ".claude/iterative/{id}/state.json",
         {
@@ -171,7 +171,7 @@ def loop() -> Schema:
         {"properties": {"mode": {"const": mode}}, "required": [key]}
         for mode, (key, _) in loop_code.UNITS.items()
     ]
-    return {**found, "oneOf": by_mode}
+    return {**record, "oneOf": by_mode}
 
 
 def initiatives() -> Schema:

@@ -105,7 +105,7 @@ def _table(items: tuple[Parameter, ...]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A bar inside a cell would end it."""
+    """Escape bars, which would end the cell."""
     return text.replace("|", "\\|")
 
 

@@ -1,7 +1,7 @@
 """JSON Schemas of what Holdfast writes, from what its code declares: ``docs/schemas/*.json``.
 
-Fields that nobody declared are allowed everywhere, as they are in Holdfast: people keep fields of
-their own in records, and every version may add some.
+Undeclared fields are allowed everywhere, as they are in Holdfast: people keep fields of their own
+in records, and every version may add some.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def words(values: Any) -> Schema:
 
 
 def fields(properties: Schema, *optional: str) -> Schema:
-    """An object in which everything is needed but what is ``optional``."""
+    """Return the schema of an object; all properties are required but the ``optional`` ones."""
     needed = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": needed}
 
@@ -58,7 +58,7 @@ def document(title: str, about: str, schema: Schema) -> Schema:
 
 
 def of(kind: Any, names: Any = None) -> Schema:
-    """The schema of a type; ``names`` is what a format calls the fields of a TypedDict."""
+    """Return the schema of a type. ``names`` maps fields of a TypedDict to a format's names."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return {}
@@ -67,7 +67,7 @@ def of(kind: Any, names: Any = None) -> Schema:
     if origin is Literal:
         return words(arguments)
     if origin in (Union, types.UnionType):
-        return {"anyOf": [of(one) for one in arguments]}
+        return {"anyOf": [of(argument) for argument in arguments]}
     if origin is list:
         return array(of(arguments[0]))
     if origin is dict:
@@ -79,32 +79,32 @@ def of(kind: Any, names: Any = None) -> Schema:
 
 
 def _of_typed_dict(kind: Any, names: dict[str, str]) -> Schema:
-    said = _said_of(inspect.getmodule(kind), kind.__name__)
+    descriptions = _field_docs(inspect.getmodule(kind), kind.__name__)
     properties: Schema = {}
     needed = []
     for name, hint in get_type_hints(kind, include_extras=True).items():
-        shown = names.get(name, name)
+        key = names.get(name, name)
         if get_origin(hint) is NotRequired:
             hint = get_args(hint)[0]  # noqa: PLW2901 - the same hint without its mark
         else:
-            needed.append(shown)
-        properties[shown] = TIME if name.endswith("ed_at") and hint is str else of(hint)
-        if name in said:
-            properties[shown] = {"description": said[name], **properties[shown]}
+            needed.append(key)
+        properties[key] = TIME if name.endswith("ed_at") and hint is str else of(hint)
+        if name in descriptions:
+            properties[key] = {"description": descriptions[name], **properties[key]}
     return {"type": "object", "properties": properties, "required": needed}
 
 
 @functools.cache
-def _said_of(module: ModuleType, name: str) -> dict[str, str]:
-    """What stands below the fields of a class, as text."""
+def _field_docs(module: ModuleType, name: str) -> dict[str, str]:
+    """Return the docstrings of a class's fields, by field."""
     tree = ast.parse(inspect.getsource(module))
     body = next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for field, below in itertools.pairwise(body):
         match field, below:
-            case ast.AnnAssign(target=ast.Name(id=named)), ast.Expr(value=ast.Constant(value=said)):
-                found[named] = " ".join(str(said).replace("``", "").split())
-    return found
+            case ast.AnnAssign(target=ast.Name(id=named)), ast.Expr(value=ast.Constant(value=text)):
+                descriptions[named] = " ".join(str(text).replace("``", "").split())
+    return descriptions
 
 
 def ledger_line() -> Schema:
@@ -126,14 +126,14 @@ def ledger_line() -> Schema:
 
 
 def recipe() -> Schema:
-    """A recipe as its file has it: there the name is the file's."""
-    found = of(core_types.Recipe)
-    found["required"].remove("name")
-    return document("A recipe", "A file in .claude/workflows, as TOML. See recipes.md.", found)
+    """Return the schema of a recipe's file, which has the recipe's name as its own."""
+    schema = of(core_types.Recipe)
+    schema["required"].remove("name")
+    return document("A recipe", "A file in .claude/workflows, as TOML. See recipes.md.", schema)
 
 
 def all_schemas() -> dict[str, Schema]:
-    """Every schema, by the name of its file."""
+    """Return every schema, by the name of its file."""
     from handbook import answers, records
 
     return {
@@ -152,7 +152,7 @@ def _written() -> dict[str, str]:
 
 
 def write() -> list[str]:
-    """Writes what has changed, and takes away what is no more; gives the names of both."""
+    """Write changed schemas and remove obsolete ones; return the names of both."""
     changed = stale()
     FOLDER.mkdir(exist_ok=True)
     written = _written()
@@ -165,7 +165,7 @@ def write() -> list[str]:
 
 
 def stale() -> list[str]:
-    """Files that are not what the code declares."""
+    """Return the names of schema files that do not match the code."""
     written = _written()
-    there = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.json")}
-    return sorted(n for n in {*written, *there} if written.get(n) != there.get(n))
+    files = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.json")}
+    return sorted(n for n in {*written, *files} if written.get(n) != files.get(n))

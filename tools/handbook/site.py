@@ -1,7 +1,7 @@
 """The handbook as a static site in ``build/docs``: one template, one stylesheet, no script.
 
 Its navigation is what ``docs/index.md`` lists. Links between pages lead to their HTML; those to
-other files of the repository stay text, as the site stands alone.
+other files of the repository stay text, because the site does not have them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ OUT = ROOT / "build" / "docs"
 BESIDE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 """Pages at the repository's root that belong to the handbook too."""
 COPIED = (".svg", ".png", ".json")
-_FEW = 3
-"""A page with so few sections needs no list of them."""
+_MAX_UNLISTED_SECTIONS = 3
+"""A page with at most this many sections has no table of contents."""
 
 
-def shown() -> str:
+def relative_folder() -> str:
     return os.path.relpath(OUT, ROOT)
 
 
-def place_of(path: Path) -> Path | None:
-    """Where the HTML of a Markdown file goes, from the site's root; nothing for others."""
+def html_path_of(path: Path) -> Path | None:
+    """Return the path of a page's HTML in the site; ``None`` for other files."""
     if path.suffix != ".md":
         return None
     if path.is_relative_to(DOCS):
@@ -54,60 +54,62 @@ def _beside() -> list[Path]:
 
 
 def build(out: Path | None = None) -> int:
-    """Builds the site anew; says how many pages it has."""
+    """Build the site anew; return the number of its pages."""
     out = out or OUT
     shutil.rmtree(out, ignore_errors=True)
-    found = [Page(path) for path in (*every_file("docs/*.md"), *_beside())]
+    pages = [Page(path) for path in (*every_file("docs/*.md"), *_beside())]
     template = Template((HERE / "page.html").read_text("utf-8"))
     navigation = list(_navigation(Page(ENTRANCE)))
-    for page in found:
-        place = place_of(page.path)
-        assert place is not None
-        target = out / place
-        assert not target.exists(), f"two pages are {place}"
+    for page in pages:
+        html_path = html_path_of(page.path)
+        assert html_path is not None
+        target = out / html_path
+        assert not target.exists(), f"two pages are {html_path}"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_page(page, place, template, navigation), "utf-8")
+        target.write_text(_page(page, html_path, template, navigation), "utf-8")
     shutil.copy(HERE / "style.css", out / "style.css")
     for suffix in COPIED:
         for path in every_file(f"docs/*{suffix}"):
             target = out / path.relative_to(DOCS)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
-    return len(found)
+    return len(pages)
 
 
-def _page(page: Page, place: Path, template: Template, navigation: list[tuple[str, Any]]) -> str:
-    up = "../" * (len(place.parts) - 1)
+def _page(
+    page: Page, html_path: Path, template: Template, navigation: list[tuple[str, Any]]
+) -> str:
+    up = "../" * (len(html_path.parts) - 1)
     sections = [heading for heading in page.headings if heading.level == 2]
     return template.substitute(
         title=html.escape(page.title),
         root=up,
-        navigation=_menu(navigation, place, up),
-        contents=_contents(sections) if len(sections) > _FEW else "",
-        body=_renderer(page, place).render(page.text),
+        navigation=_menu(navigation, html_path, up),
+        contents=_contents(sections) if len(sections) > _MAX_UNLISTED_SECTIONS else "",
+        body=_renderer(page, html_path).render(page.text),
     )
 
 
 def _navigation(entrance: Page) -> Iterator[tuple[str, list[tuple[str, Path]]]]:
-    """The headings of the entrance, each with the pages that are listed below it."""
+    """Yield the headings of the entrance, each with the pages that are listed below it."""
     title = ""
-    listed: list[tuple[str, Path]] = []
+    links: list[tuple[str, Path]] = []
     for number, token in enumerate(entrance.tokens):
         if token.type == "heading_open" and token.tag == "h2":
-            if listed:
-                yield title, listed
-            title, listed = entrance.tokens[number + 1].content, []
+            if links:
+                yield title, links
+            title, links = entrance.tokens[number + 1].content, []
         for name, target in _first_links(token):
-            found = target_of(entrance, target)
-            place = place_of(found[0]) if found else None
-            if place is not None:
-                listed.append((name, place))
-    if listed:
-        yield title, listed
+            resolved = target_of(entrance, target)
+            html_path = html_path_of(resolved[0]) if resolved else None
+            if html_path is not None:
+                links.append((name, html_path))
+    if links:
+        yield title, links
 
 
 def _first_links(token: Token) -> Iterator[tuple[str, str]]:
-    """The link that a line begins with."""
+    """Yield name and target of the link that a line begins with, if any."""
     children = token.children or []
     if children and children[0].type == "link_open":
         yield children[1].content, str(children[0].attrGet("href"))
@@ -115,13 +117,14 @@ def _first_links(token: Token) -> Iterator[tuple[str, str]]:
 
 def _menu(navigation: list[tuple[str, Any]], here: Path, up: str) -> str:
     parts = []
-    for title, listed in navigation:
+    for title, links in navigation:
         if title:
             parts.append(f"<h2>{html.escape(title)}</h2>")
         parts.append("<ul>")
-        for name, place in listed:
-            mark = ' aria-current="page"' if place == here else ""
-            parts.append(f'<li><a href="{up}{place.as_posix()}"{mark}>{html.escape(name)}</a></li>')
+        for name, html_path in links:
+            mark = ' aria-current="page"' if html_path == here else ""
+            address = f"{up}{html_path.as_posix()}"
+            parts.append(f'<li><a href="{address}"{mark}>{html.escape(name)}</a></li>')
         parts.append("</ul>")
     return "\n".join(parts)
 
@@ -135,8 +138,8 @@ def _contents(sections: list[Heading]) -> str:
     return f'<nav class="contents" aria-label="On this page">{title}<ul>{rows}</ul></nav>'
 
 
-def _renderer(page: Page, place: Path) -> MarkdownIt:
-    made = parser()
+def _renderer(page: Page, html_path: Path) -> MarkdownIt:
+    markdown = parser()
     anchors = iter([heading.anchor for heading in page.headings])
 
     def heading(renderer: Any, tokens: list[Token], at: int, options: Any, env: Any) -> str:
@@ -144,49 +147,49 @@ def _renderer(page: Page, place: Path) -> MarkdownIt:
         return str(renderer.renderToken(tokens, at, options, env))
 
     def link(renderer: Any, tokens: list[Token], at: int, options: Any, env: Any) -> str:
-        target = _link(page, place, str(tokens[at].attrGet("href")))
+        target = _link(page, html_path, str(tokens[at].attrGet("href")))
         tokens[at].attrSet("href", target)
         return str(renderer.renderToken(tokens, at, options, env))
 
     def image(renderer: Any, tokens: list[Token], at: int, options: Any, env: Any) -> str:
-        tokens[at].attrSet("src", _link(page, place, str(tokens[at].attrGet("src"))))
+        tokens[at].attrSet("src", _link(page, html_path, str(tokens[at].attrGet("src"))))
         return str(renderer.image(tokens, at, options, env))
 
     def written(_renderer: Any, tokens: list[Token], at: int, _options: Any, _env: Any) -> str:
-        return IN_HTML.sub(lambda found: f'{found[1]}"{_link(page, place, found[2])}"',
+        return IN_HTML.sub(lambda match: f'{match[1]}"{_link(page, html_path, match[2])}"',
                            tokens[at].content)  # fmt: skip
 
-    made.add_render_rule("html_block", written)
-    made.add_render_rule("html_inline", written)
-    made.add_render_rule("heading_open", heading)
-    made.add_render_rule("link_open", link)
-    made.add_render_rule("image", image)
-    made.add_render_rule("fence", _fence)
-    made.add_render_rule("code_block", _fence)
-    made.add_render_rule("table_open", lambda *_: '<div class="table"><table>\n')
-    made.add_render_rule("table_close", lambda *_: "</table></div>\n")
-    return made
+    markdown.add_render_rule("html_block", written)
+    markdown.add_render_rule("html_inline", written)
+    markdown.add_render_rule("heading_open", heading)
+    markdown.add_render_rule("link_open", link)
+    markdown.add_render_rule("image", image)
+    markdown.add_render_rule("fence", _fence)
+    markdown.add_render_rule("code_block", _fence)
+    markdown.add_render_rule("table_open", lambda *_: '<div class="table"><table>\n')
+    markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    return markdown
 
 
-def _link(page: Page, place: Path, link: str) -> str:
-    """The link as it stands in the site."""
-    found = target_of(page, link)
-    if found is None:
+def _link(page: Page, html_path: Path, link: str) -> str:
+    """Return a link of a page as it has to be in the site."""
+    resolved = target_of(page, link)
+    if resolved is None:
         return link
-    where, anchor = found
+    where, anchor = resolved
     if where.is_dir():
         where /= "README.md"
-    target = place_of(where)
+    target = html_path_of(where)
     if target is None and where.is_relative_to(DOCS):
         target = where.relative_to(DOCS)
     if target is None:
         return "#" + anchor
-    way = os.path.relpath(target, place.parent)
+    way = os.path.relpath(target, html_path.parent)
     return f"{way}#{anchor}" if anchor else way
 
 
 def _fence(_renderer: Any, tokens: list[Token], at: int, _options: Any, _env: Any) -> str:
-    """A block of code, with colours where its language is known."""
+    """Render a block of code, with colours if its language is known."""
     language = tokens[at].info.strip()
     text = tokens[at].content
     try:

@@ -28,7 +28,7 @@ _WORKFLOW_FIRST = (
     "tasks", "gates", "violations", "required_reading", "unread", "read", "reminders", "context",
     "branch", "worktree", "record", "session", "ttl", "created_at", "updated_at",
 )  # fmt: skip
-"""The order in which people look for the fields; the others follow as they are."""
+"""The order in which people look for the fields; other fields follow, unsorted."""
 _ROW = (
     "id", "seq", "recipe", "format", "subject", "title", "status", "phase", "phase_status",
     "phase_index", "phase_total", "tasks_done", "tasks_total", "branch", "floating", "worktree",
@@ -42,7 +42,7 @@ _OF_ONE_WORKFLOW = (
 )
 """First words of the commands that work on one workflow."""
 _TAKE_AN_ID = ("show", "resume", "log")
-"""Those of them that take the workflow's id as their first argument."""
+"""The commands among these that take the workflow's id as their first argument."""
 _SPACES_AND_JOINERS = "\u00a0\u2009\u200c\u200d\u202f\u3000"
 """Not printable to Python, but harmless, and needed by emoji and by several scripts."""
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -93,17 +93,17 @@ def run(receipt: Receipt, what: str, result: Fields, *, passed: bool) -> Fields:
 
 def failed_run(what: str, result: Fields) -> Fields:
     """Return the ``error`` of a run that was recorded and is no success."""
-    how = f"exit code {result['exit_code']}"
+    ending = f"exit code {result['exit_code']}"
     if result.get("cancelled"):
-        how = "it was cancelled"
+        ending = "it was cancelled"
     elif result.get("timed_out"):
-        how = "it was ended at its time limit"
+        ending = "it was ended at its time limit"
     elif result.get("signal"):
-        how = f"it died of signal {result['signal']}"
+        ending = f"it died of signal {result['signal']}"
     failing = result.get("failing_tests") or []
-    listed = f": {', '.join(failing[:5])}" if failing else ""
+    names = f": {', '.join(failing[:5])}" if failing else ""
     hint = "mend it, then run the same command again"
-    return _error("failed", f"{what} failed ({how}){listed}", hint)
+    return _error("failed", f"{what} failed ({ending}){names}", hint)
 
 
 def loop_run(result: Fields) -> Fields:
@@ -195,8 +195,8 @@ def _aim_hint(hint: str, workflow: str | None) -> str:
         return hint
     parts = hint.split("holdfast ")
     for number, command in enumerate(parts[1:], 1):
-        name, _, more = command.partition(" ")
-        if name in _OF_ONE_WORKFLOW and not (more and name in _TAKE_AN_ID):
+        name, _, arguments = command.partition(" ")
+        if name in _OF_ONE_WORKFLOW and not (arguments and name in _TAKE_AN_ID):
             parts[number] = f"-w {shell_word(workflow)} {command}"
     return "holdfast ".join(parts)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper, Receipt
 
     Method = Callable[..., Receipt]
-    """It takes the subject of the change, and the values by name."""
+    """A method that takes the subject of the change, and the values by name."""
     Done = str | Callable[[Receipt, Fields], str]
     """What was done: a text in which ``{name}`` is a value and ``{state[id]}`` a part of the new
     state, or the function that returns it."""

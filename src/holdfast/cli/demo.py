@@ -185,8 +185,8 @@ class Story:
         answer = self.holdfast("task", "start", "4")
         self.check(f"line {line} is named", True, f"line {line}:" in answer)
         names = glob.glob(f"{self.record}.rejected-*", root_dir=self.root)
-        kept = [self.read(name) for name in names]
-        self.check("the file is kept aside as it was saved", True, bad in kept)
+        contents = [self.read(name) for name in names]
+        self.check("the file is kept aside as it was saved", True, bad in contents)
         good = ["completed"] * 3 + ["in_progress"]
         statuses = [task["status"] for task in json_text.loads(self.read(self.record))["tasks"]]
         self.check("the record shows the last good state again", good, statuses)
@@ -218,8 +218,8 @@ class Story:
         answer = self.holdfast("complete", code=1)
         gates = ["lint", "test", "security_review", "code_simplifier", "pr_created"]
         pending = ["pr_creation", *gates]
-        named = [name for name in pending if name in answer]
-        self.check("it is refused, and everything pending is named", pending, named)
+        mentioned = [name for name in pending if name in answer]
+        self.check("it is refused, and everything pending is named", pending, mentioned)
         # Without -B Python would leave files of its own in the tree that the gate is shown on.
         self.holdfast("gate", "run", "test", "--", sys.executable, "-B", "-m", "unittest", "-q")
         gate = self.state()["gates"]["test"]
@@ -230,14 +230,14 @@ class Story:
         self.holdfast("complete", "--outcome", "greet() is in", *forced, lines=1)
         gates.remove("test")
         expected = [(reason, {"phases": ["pr_creation"], "gates": gates})]
-        ends = [event["data"] for event in self.events("workflow_completed")]
-        skipped = [(data.get("reason"), data.get("skipped")) for data in ends]
+        completions = [event["data"] for event in self.events("workflow_completed")]
+        skipped = [(data.get("reason"), data.get("skipped")) for data in completions]
         self.check("what was skipped is recorded, with the reason", expected, skipped)
         self.holdfast("verify")
         self.holdfast("log", "--limit", "5")
         commits = [event["data"].get("commit") for event in self.events("task_completed")]
-        known = [self.git("rev-parse", "--short", f"{sha}^{{commit}}") for sha in self.commits[1:]]
-        self.check("the commits in the log are the commits in git", known, commits)
+        in_git = [self.git("rev-parse", "--short", f"{sha}^{{commit}}") for sha in self.commits[1:]]
+        self.check("the commits in the log are the commits in git", in_git, commits)
         self.why("Done means done; what was left out is written down by name.")
 
     # What the scenes read and write
@@ -324,16 +324,16 @@ class Story:
 
     def _clean_environment(self) -> dict[str, str]:
         """Return the user's environment, without what would lead a command somewhere else."""
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(_LEFT_OUT)}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(_LEFT_OUT)}
         # A relative PYTHONPATH means nothing in another folder.
         package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2))
-        paths = [package, *filter(None, kept.get("PYTHONPATH", "").split(os.pathsep))]
+        paths = [package, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
         for role in ("AUTHOR", "COMMITTER"):
-            kept |= {f"GIT_{role}_NAME": "Ada", f"GIT_{role}_EMAIL": "ada@example.com"}
+            environment |= {f"GIT_{role}_NAME": "Ada", f"GIT_{role}_EMAIL": "ada@example.com"}
         if self.screen.colour:
-            kept["FORCE_COLOR"] = "1"
+            environment["FORCE_COLOR"] = "1"
         return {
-            **kept,
+            **environment,
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
             "HOLDFAST_MEMORY": "off",

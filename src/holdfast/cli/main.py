@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _REFUSED, _USAGE, _FAULT, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 _UNKNOWN_NAME = ("not_found", "no_recipe", "no_command", "invalid", "usage")
-"""Codes of the errors that an unknown name leads to."""
+"""Codes of the errors that an unknown name causes."""
 _HOOK_OPTIONS = ("--explain", "--help", "-h")
 """Options with which a person, not a client, runs ``holdfast hook``."""
 _LONG_RUNNING = ("--follow", "export", "import", "log", "mcp", "repair", "run", "verify", "watch")
@@ -144,10 +144,10 @@ def failure(
     if words and fields["code"] in _UNKNOWN_NAME:
         from holdfast.cli.commands.help import correct
 
-        meant = correct(words, only_fixed=isinstance(error, Usage))
-        if meant is not None:
-            fields["message"] += f"; did you mean {meant[0]!r}?"
-            fields["hint"] = meant[1]
+        correction = correct(words, only_fixed=isinstance(error, Usage))
+        if correction is not None:
+            fields["message"] += f"; did you mean {correction[0]!r}?"
+            fields["hint"] = correction[1]
     if isinstance(error, Usage):
         return Failure(fields, _USAGE)
     return Failure(fields, _REFUSED if isinstance(error, Refused) else _FAULT)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from holdfast.core.types import Json
 
     Arguments = dict[str, Any]
-    """The parser's result: ``command``, a value for every parameter of that command, and of these:
+    """The parser's result: ``command``, a value for each of its parameters, and derived from these:
 
-    ``own``: those that not every command has; ``target``: the workflow that is meant and the
-    request's own id, as the keeper takes them; ``is_aimed``: True if the line says whose workflow
-    is meant, so that the next command has to say it too.
+    ``own``: the values of parameters that not every command has; ``target``: the workflow and the
+    request's id, as arguments of the keeper; ``is_aimed``: True if the line names a workflow or a
+    session, so that the next command has to name it too.
     """
     Function = TypeVar("Function", bound=Callable[..., object])
     Kind = Literal["flag", "text", "id", "count", "task", "pair"]
@@ -197,7 +197,7 @@ def next_words(name: str) -> list[str]:
     """Return the words with which the name of a command can go on; it may have no word yet."""
     begin = f"{name} " if name else ""
     rests = [full[len(begin) :] for full in load_all() if full.startswith(begin)]
-    return list(dict.fromkeys([rest.partition(" ")[0] for rest in rests]))
+    return list(dict.fromkeys([words.partition(" ")[0] for words in rests]))
 
 
 class Usage(HoldfastError):
@@ -210,8 +210,8 @@ class Usage(HoldfastError):
 def parse(words: list[str]) -> Arguments:
     """Return the command and its values; a value that is not there has its empty form.
 
-    Raise ``Usage`` if the words do not fit the grammar, or cannot be kept: those that are not UTF-8
-    arrive with half surrogates, which no record can hold, and neither can it hold a NUL.
+    Raise ``Usage`` if the words do not fit the grammar, or if a record cannot hold one: it has a
+    NUL, or half surrogates in place of bytes that are not UTF-8.
     """
     for position, word in enumerate(words, 1):
         why = "has a NUL in it" if "\0" in word else ""
@@ -235,8 +235,8 @@ def parse(words: list[str]) -> Arguments:
     args: Arguments = {"command": name}
     own = reader.command.parameters if reader.command else []
     for parameter in (*COMMON, *own):
-        many: Json = {} if parameter.kind == "pair" else [] if parameter.is_many else None
-        args[parameter.into] = False if parameter.kind == "flag" else many
+        empty: Json = {} if parameter.kind == "pair" else [] if parameter.is_many else None
+        args[parameter.into] = False if parameter.kind == "flag" else empty
     args |= reader.values
     args["own"] = {parameter.into: args[parameter.into] for parameter in own}
     args["target"] = {"workflow": args["workflow"], "id": args["id"]}
@@ -306,8 +306,8 @@ class WordReader:
                 raise self._usage(f"{message} nothing follows it")
             value = self.words[position]
             if value == "--" or value.partition("=")[0] in self.options:
-                way = f"a value like that is written {option.name}=VALUE"
-                raise self._usage(f"{message} {quote_word(value)} follows it; {way}")
+                advice = f"a value like that is written {option.name}=VALUE"
+                raise self._usage(f"{message} {quote_word(value)} follows it; {advice}")
             self.position += 1
         self._store(option, value, position)
 
@@ -322,16 +322,16 @@ class WordReader:
             if name:
                 raise self._usage(f"{needs} one of: {', '.join(next_words(name))}")
             return
-        rest = self.positionals
+        unbound = self.positionals
         for number, argument in enumerate(self.command.arguments, 1):
-            count = len(rest) if argument.is_many else 1
-            taken, rest = rest[:count], rest[count:]
+            count = len(unbound) if argument.is_many else 1
+            taken, unbound = unbound[:count], unbound[count:]
             if not taken and argument.is_required:
                 what = f"{argument.name}, {argument.about}, as its argument {number}"
                 raise self._usage(f"{needs} {what}, and it was not given")
             for position, word in taken:
                 self._store(argument, word, position)
-        if rest:
+        if unbound:
             from holdfast.cli.commands.help import too_many
 
             raise too_many(self, self.command.arguments)

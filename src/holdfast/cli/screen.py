@@ -101,16 +101,16 @@ class Screen:
         return self.paint(f"  note: {clean(text)}", "warn")
 
     def highlight(self, line: str) -> str:
-        """Return a painted line with all in it that is dim or has no colour in a warning's."""
+        """Return a painted line with its dim and uncoloured parts in the colour of a warning."""
         if not self.colour:
             return line
         dim, warn = f"\x1b[{_TONES['dim']}m", f"\x1b[{_TONES['warn']}m"
         return warn + line.replace(dim, warn).replace("\x1b[0m", f"\x1b[0m{warn}") + "\x1b[0m"
 
-    def age(self, then: str) -> str:
+    def age(self, timestamp: str) -> str:
         if self.now is None:
             self.now = iso(time.time_ns() // 1_000_000)
-        return age(self.now, then)
+        return age(self.now, timestamp)
 
     def fitted(self, line: str, taken: int = 0) -> str:
         """Return clean, unpainted text cut to the columns that are free behind ``taken`` ones."""
@@ -228,13 +228,13 @@ def shorten(line: str, width: int) -> str:
     """Return the line, cut with an ellipsis if it is wider."""
     if count_cells(line) <= width:
         return line
-    kept, free = "", width - 1
+    text, free = "", width - 1
     for char in line:
         free -= _count_char_cells(char)
         if free < 0:
             break
-        kept += char
-    return kept + "…"
+        text += char
+    return text + "…"
 
 
 def quote_word(word: str) -> str:
@@ -257,18 +257,18 @@ def wrap(text: str, width: int) -> Iterator[str]:
     """
     bare = text.lstrip(" ")
     line = " " * (len(text) - len(bare))
-    indent, begun = line + "    ", False
+    indent, has_word = line + "    ", False
     for word in bare.split(" "):
-        longer = f"{line} {word}" if begun else line + word
+        longer = f"{line} {word}" if has_word else line + word
         if count_painted_cells(longer) > width:
             is_wide = any(_count_char_cells(char) > 1 for char in word)
             if is_wide and count_painted_cells(word) > width - len(indent):
                 *full, longer = _fold(longer, width, indent)
                 yield from full
-            elif begun:
+            elif has_word:
                 yield line.rstrip(" ")
                 longer = indent + word
-        line, begun = longer, True
+        line, has_word = longer, True
     yield line
 
 

@@ -149,7 +149,7 @@ def _tell_of_initiative(call: HookCall) -> Plan:
 
 
 def _on_compaction(call: HookCall) -> Plan:
-    """Adopt what the agent's notes tell, and record the compaction, before it happens."""
+    """Adopt workflows from the agent's notes and record the compaction, before it happens."""
     trigger = text_field(call.event, "trigger") or "auto"
     # Gemini CLI sends PreCompress at every turn, whether or not it compacts.
     is_certain = call.name == "PreCompact" or trigger == "manual"

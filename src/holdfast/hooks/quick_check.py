@@ -129,9 +129,9 @@ def _is_required(event: Fields, workspace: Workspace) -> bool:
 
 def _print(answer: Fields | None) -> None:
     """Write the answer unbuffered: a buffer that cannot be flushed would change the exit code."""
-    rest = (json_text.dumps(answer) + "\n").encode() if answer else b""
-    while rest:
-        rest = rest[os.write(1, rest) :]
+    unwritten = (json_text.dumps(answer) + "\n").encode() if answer else b""
+    while unwritten:
+        unwritten = unwritten[os.write(1, unwritten) :]
 
 
 def log_fault(workspace: Workspace, error: BaseException) -> None:

@@ -42,10 +42,10 @@ _WORKFLOW_FIELDS = (
 class BadFile(Refused):
     """A file that cannot be used: ``line`` is the line, ``why`` the reason."""
 
-    def __init__(self, place: str, line: int, why: str) -> None:
-        message = f"{place}: line {line}: {why}; nothing was changed"
-        hint = f"mend line {line} of {place}, then run the same command again"
-        super().__init__("bad_file", message, hint, path=place, line=line, why=why)
+    def __init__(self, path: str, line: int, why: str) -> None:
+        message = f"{path}: line {line}: {why}; nothing was changed"
+        hint = f"mend line {line} of {path}, then run the same command again"
+        super().__init__("bad_file", message, hint, path=path, line=line, why=why)
         self.line = line
         self.why = why
 
@@ -249,8 +249,8 @@ class Initiatives:
         if initiative is None or initiative["status"] in FINAL:
             return ""
         try:
-            found = self._sync.conflict(state)
-            conflict = "" if found is None else found.describe()
+            mismatch = self._sync.conflict(state)
+            conflict = "" if mismatch is None else mismatch.describe()
         except HoldfastError as error:
             conflict = error.message
         following = quoted(next_command(initiative))

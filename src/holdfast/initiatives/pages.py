@@ -56,12 +56,12 @@ class MilestoneLocation:
 class MilestonePage:
     """A parsed page. The constructor raises ``BadFile`` if the page cannot be used.
 
-    The name of the file, or of its folder, may name the milestone of its boxes. ``known`` are ids
+    The name of the file, or of its folder, may name the milestone of its boxes. ``ids`` are those
     of milestones that are not of the form M1.
     """
 
-    def __init__(self, raw: bytes, place: str = "", known: Collection[str] = ()) -> None:
-        self.place = place
+    def __init__(self, raw: bytes, path: str = "", ids: Collection[str] = ()) -> None:
+        self.path = path
         if len(raw) > MAX_BYTES:
             raise self._bad(0, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
         self.text = raw.decode("utf-8", "surrogateescape")
@@ -70,11 +70,11 @@ class MilestonePage:
             raise self._bad(MAX_LINES - 1, f"it has more than {MAX_LINES:,} lines")
         self.title = ""
         self.milestones: dict[str, MilestoneLocation] = {}
-        self._known = known
+        self._ids = ids
         self._owner: MilestoneLocation | None = None
         """The milestone whose heading was read last."""
         self._depth = 0
-        folder, name = os.path.split(place)
+        folder, name = os.path.split(path)
         file_name = _FILE_NAME.match(os.path.basename(folder) if name == README else name)
         if file_name is not None:
             self._owner = self._location(file_name[0].upper(), "")
@@ -85,9 +85,9 @@ class MilestonePage:
                 for item in block.children:
                     self._read_item(item, self._owner)
         if file_name is not None:
-            named = self.milestones[file_name[0].upper()]
-            if not named.tasks and named.heading is None and named.box is None:
-                del self.milestones[named.id]
+            own = self.milestones[file_name[0].upper()]
+            if not own.tasks and own.heading is None and own.box is None:
+                del self.milestones[own.id]
         pair = out_of_order(list(self.milestones))
         if pair is not None:
             earlier, later = pair
@@ -96,7 +96,7 @@ class MilestonePage:
             raise self._bad(line or 0, f"{later} stands behind {earlier}; put them in their order")
 
     def _bad(self, line: int, why: str) -> BadFile:
-        return BadFile(self.place, line + 1, why)
+        return BadFile(self.path, line + 1, why)
 
     def _location(self, milestone_id: str, title: str) -> MilestoneLocation:
         return self.milestones.setdefault(milestone_id, MilestoneLocation(milestone_id, title))
@@ -151,10 +151,10 @@ class MilestonePage:
 
     def _milestone_name(self, text: str) -> tuple[str, str] | None:
         """Return the id and the title, if a text is the name of a milestone."""
-        head, _, rest = text.partition(":")
+        head, _, title = text.partition(":")
         own = head.strip(" *_`")
-        if own in self._known:
-            return own, plain(rest)
+        if own in self._ids:
+            return own, plain(title)
         match = _NUMBERED.fullmatch(text)
         return (f"M{match['number']}", plain(match["title"] or "")) if match else None
 

@@ -70,7 +70,7 @@ _AMBIGUOUS_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 
 
 class InitiativeFiles:
-    """The files of one initiative. Places are paths from the root of the worktree.
+    """The files of one initiative. Its paths are relative to the worktree's root.
 
     The constructor raises ``Refused`` if the settings are broken.
     """
@@ -81,33 +81,32 @@ class InitiativeFiles:
         self.store = store
         self.key = key
         self.initiative = initiative
-        self.known = [milestone["id"] for milestone in initiative["milestones"]]
-        """The ids of its milestones."""
+        self.milestone_ids = [milestone["id"] for milestone in initiative["milestones"]]
         self.folder = f"{configured.milestones}/{initiative.get('folder') or key}"
         """The folder with the milestone pages."""
-        place = configured.workflow_status
-        if place is None:
+        path = configured.workflow_status
+        if path is None:
             is_at_root = os.path.lexists(os.path.join(root, NAME))
-            place = NAME if is_at_root else f"{self.folder}/{NAME}"
-        self.status_file = place
-        """The place of ``WORKFLOW-STATUS.yaml``."""
+            path = NAME if is_at_root else f"{self.folder}/{NAME}"
+        self.status_file = path
+        """The path of ``WORKFLOW-STATUS.yaml``."""
 
-    def path(self, place: str) -> str:
+    def path(self, name: str) -> str:
         """Return the absolute path; raise ``Refused`` if a link leads it out of the workspace."""
-        return path_inside(self.store.workspace, place)
+        return path_inside(self.store.workspace, name)
 
-    def read(self, place: str) -> bytes | None:
+    def read(self, path: str) -> bytes | None:
         """Return the bytes of a file, ``None`` if there is none.
 
         Raise ``Refused`` for a folder or a pipe, a ``Fault`` for a file that cannot be read.
         """
         try:
-            raw = self.store.disk.read(self.path(place), _MAX_FILE_BYTES)
+            raw = self.store.disk.read(self.path(path), _MAX_FILE_BYTES)
         except OSError as error:
-            raise unreadable(place, error) from error
+            raise unreadable(path, error) from error
         if raw in (FOLDER, ODD):
-            hint = f"move {place} away, then run it again"
-            raise Refused("in_the_way", f"{place} is no file", hint)
+            hint = f"move {path} away, then run it again"
+            raise Refused("in_the_way", f"{path} is no file", hint)
         return raw
 
     def read_status(self) -> Status | None:
@@ -123,18 +122,18 @@ class InitiativeFiles:
         return Status(raw, self.status_file)
 
     def read_pages(
-        self, known: Collection[str] = (), *, is_strict: bool = True
+        self, new_ids: Collection[str] = (), *, is_strict: bool = True
     ) -> list[MilestonePage]:
         """Return the pages: the README, then the others in and below the folder.
 
-        ``known`` are ids of milestones that the initiative does not have yet. Raise ``BadFile`` if
-        a page is broken; unless ``is_strict``, note it and leave it out.
+        ``new_ids`` are ids of milestones that the initiative does not have yet. Raise ``BadFile``
+        if a page is broken; unless ``is_strict``, note it and leave it out.
         """
         pages = []
-        for place in self._pages():
+        for path in self._pages():
             try:
-                raw = self.read(place) or b""
-                pages.append(MilestonePage(raw, place, [*self.known, *known]))
+                raw = self.read(path) or b""
+                pages.append(MilestonePage(raw, path, [*self.milestone_ids, *new_ids]))
             except HoldfastError as error:
                 if is_strict:
                     raise
@@ -142,24 +141,24 @@ class InitiativeFiles:
         return pages
 
     def unedited_page(self) -> str | None:
-        """Return the place of the only page, if it is as Holdfast would write it now.
+        """Return the path of the only page, if it is as Holdfast would write it now.
 
-        Such a page says what the record says, and needs no parser.
+        Such a page agrees with the record, and needs no parser.
         """
-        places = self._pages()
-        is_unedited = len(places) == 1 and self.read(places[0]) == new_page(self.initiative)
-        return places[0] if is_unedited else None
+        paths = self._pages()
+        is_unedited = len(paths) == 1 and self.read(paths[0]) == new_page(self.initiative)
+        return paths[0] if is_unedited else None
 
     def _pages(self) -> list[str]:
         workspace, folder = self.store.workspace, self.folder
         names = names_in(workspace, folder)
         root = os.path.join(workspace.root, folder)
         folders = [name for name in names if os.path.isdir(os.path.join(root, name))]
-        places = [name for name in names if name.endswith(".md") and name not in [*folders, README]]
+        others = [name for name in names if name.endswith(".md") and name not in [*folders, README]]
         below = [f"{name}/{README}" for name in folders]
-        places += [name for name in below if os.path.isfile(os.path.join(root, name))]
+        others += [name for name in below if os.path.isfile(os.path.join(root, name))]
         first = [README] if README in names else []
-        pages = [f"{folder}/{name}" for name in [*first, *sorted(places, key=natural_key)]]
+        pages = [f"{folder}/{name}" for name in [*first, *sorted(others, key=natural_key)]]
         if len(pages) > _MAX_PAGES:
             why = f"{folder} has {len(pages)} pages; {_MAX_PAGES} are the most"
             raise Refused("too_many", f"initiative: {why}", "move what is no milestone elsewhere")
@@ -247,12 +246,13 @@ def apply_source(
 
     Raise ``BadFile`` if a value of the source is invalid, with its line in ``status``.
     """
-    document, rest = record.render_initiative(initiative)
+    document, other_fields = record.render_initiative(initiative)
     document["status"] = source.status or document["status"]
     document["progress"] = {**document["progress"], **source.progress}
+    origin = store.origin(NAME, store.workspace.name)
     document["currentMilestone"] = source.milestone or document["currentMilestone"]
     try:
-        return record.parse_initiative(document, rest, store.origin(NAME, store.workspace.name))
+        return record.parse_initiative(document, other_fields, origin)
     except Invalid as invalid:
         keys = [str(key).replace("currentMilestone", "milestone") for key in invalid.path]
         line = status.line_of(*keys[:2]) if status is not None and keys else 1
@@ -280,10 +280,10 @@ class Conflict:
         """Return a sentence on what the file says."""
         status = self.status
         if any(source.initiative for source in self.verdict.stale):
-            return f"{status.place} speaks of {status.initiative}"
+            return f"{status.path} speaks of {status.initiative}"
         when = f"as of {status.updated}" if status.updated else None
         words = [word for word in (status.milestone, status.status, when) if word]
-        return f"{status.place} says {' '.join(words) or 'something else'}"
+        return f"{status.path} says {' '.join(words) or 'something else'}"
 
     def notes(self) -> list[str]:
         """Return the notes of a look that shows the conflict."""
@@ -307,12 +307,12 @@ def find_conflict(
         # A file about another initiative is stale, whatever its time.
         stale = status.source(status.initiative)
         return Conflict(status, Verdict(own, [stale], None, [own, stale]))
-    both, now, server = [own, status.source()], store.now(), None
-    if ask_server and is_unclear(both, now):
+    sources, now, server = [own, status.source()], store.now(), None
+    if ask_server and is_unclear(sources, now):
         answer = _ask_server(store)
         if answer is not None and answer[0] == initiative["name"]:
             server = answer[1]
-    verdict = weigh(both, server, now)
+    verdict = weigh(sources, server, now)
     return None if verdict is None else Conflict(status, verdict)
 
 
@@ -327,8 +327,8 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     recover, or several initiatives and no name.
     """
     if name is not None:
-        known = milestone_folders(store.workspace)
-        folders = [folder for folder in (name, key_of(name)) if folder in known]
+        existing = milestone_folders(store.workspace)
+        folders = [folder for folder in (name, key_of(name)) if folder in existing]
     else:
         folders = unknown_folders(store.workspace, state)
         if len(folders) > 1:
@@ -343,11 +343,11 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     folder = folders[0]
     files = InitiativeFiles(store, folder, initiative_from_pages(folder, [], store.now()))
     status = files.read_status()
-    read = files.read_pages(status.progress if status else ())
-    title, milestones = merge_pages(read)
+    milestone_pages = files.read_pages(status.progress if status else ())
+    title, milestones = merge_pages(milestone_pages)
     title = title or (status.initiative if status else None) or folder
     initiative = initiative_from_pages(title, milestones, store.now())
-    used = [page.place for page in read if page.milestones]
+    used = [page.path for page in milestone_pages if page.milestones]
     if status is not None and status.initiative in (None, title, folder):
         initiative = _with_status(store, initiative, status.source())
         used.append(files.status_file)

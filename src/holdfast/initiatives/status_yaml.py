@@ -42,9 +42,9 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 class Status:
     """A parsed file. The constructor raises ``BadFile`` if the file cannot be used."""
 
-    def __init__(self, raw: bytes, place: str = NAME) -> None:
+    def __init__(self, raw: bytes, path: str = NAME) -> None:
         self._raw = raw
-        self.place = place
+        self.path = path
         if len(raw) > MAX_BYTES:
             raise self._bad(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
         try:
@@ -64,7 +64,7 @@ class Status:
     def source(self, initiative: str | None = None) -> Source:
         """Return what the file says, for a comparison with other sources."""
         return Source(
-            NAME, self.updated, self.milestone, self.status, self.progress, self.place, initiative
+            NAME, self.updated, self.milestone, self.status, self.progress, self.path, initiative
         )
 
     def line_of(self, key: str, row: str | None = None) -> int:
@@ -98,20 +98,20 @@ class Status:
         bom = _BOM if self._raw.startswith(_BOM.encode()) else ""
         after = (bom + text).encode()
         # Compare what was written with what was there: nothing of it may be lost.
-        written = Status(after, self.place)
-        kept = {row: value for row, value in self.progress.items() if row not in others}
+        result = Status(after, self.path)
+        own_rows = {row: value for row, value in self.progress.items() if row not in others}
         is_whole = (
-            all(written._value(key) == value for key, value in values.items())
-            and written.progress == {**kept, **progress}
-            and set(self._map) <= set(written._map)
-            and _comments(self._text) <= _comments(written._text)
+            all(result._value(key) == value for key, value in values.items())
+            and result.progress == {**own_rows, **progress}
+            and set(self._map) <= set(result._map)
+            and _comments(self._text) <= _comments(result._text)
         )
         if not is_whole:
             raise self._bad(1, "its values cannot be replaced where they stand")
         return after
 
     def _bad(self, line: int, why: str) -> BadFile:
-        return BadFile(self.place, line, why)
+        return BadFile(self.path, line, why)
 
     def _load(self) -> CommentedMap:
         """Return the map of the file, empty for an empty file."""

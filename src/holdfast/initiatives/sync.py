@@ -60,13 +60,13 @@ class Sync:
         """Load the record with its edits, and write it anew if it is gone. Return the state."""
         if not has_initiatives(self._session):
             return core.blank()
-        workspace, place = self._store.workspace, self._session.log_path(LOG)
-        was_written = self._store.ledger.record(workspace.name, place) is not None
-        is_gone = was_written and not os.path.lexists(workspace.inside(workspace.root, place))
+        workspace, record = self._store.workspace, self._session.log_path(LOG)
+        was_written = self._store.ledger.record(workspace.name, record) is not None
+        is_gone = was_written and not os.path.lexists(workspace.inside(workspace.root, record))
         with self._session.transaction() as tx:
             state: InitiativesState = tx.load(_STREAM)
         if is_gone:
-            self._store.note(f"{place} was gone and is written anew")
+            self._store.note(f"{record} was gone and is written anew")
         return state
 
     def state(self) -> InitiativesState:
@@ -227,9 +227,10 @@ class Sync:
         page = self.noting(files.unedited_page)
         if page is not None:
             return {**fields, "pages": [page]}
-        read = self.noting(lambda: files.read_pages(is_strict=False)) or []
-        places = [page.place for page in read if page.milestones]
-        return {**fields, "pages": places, "disagreements": sources.disagreements_of(files, read)}
+        milestone_pages = self.noting(lambda: files.read_pages(is_strict=False)) or []
+        paths = [page.path for page in milestone_pages if page.milestones]
+        disagreements = sources.disagreements_of(files, milestone_pages)
+        return {**fields, "pages": paths, "disagreements": disagreements}
 
     def recovered(self, name: str | None) -> Fields:
         """Return the arguments of the command that records a recovered initiative."""
@@ -303,7 +304,7 @@ class Sync:
 
     def _write_status(self, files: InitiativeFiles) -> list[Source]:
         """Update ``WORKFLOW-STATUS.yaml``; return what was saved there since it was compared."""
-        initiative, place = files.initiative, files.status_file
+        initiative, path = files.initiative, files.status_file
         values, progress = sources.status_values(initiative)
         values["updated"] = initiative["updated_at"]
         lost: list[Source] = []
@@ -319,7 +320,7 @@ class Sync:
                 lost = [saved]
             return status.with_values(values, progress)
 
-        self._update(files, place, patch)
+        self._update(files, path, patch)
         return lost
 
     def _tick_pages(self, files: InitiativeFiles) -> None:
@@ -327,21 +328,21 @@ class Sync:
         initiative = files.initiative
         readme = f"{files.folder}/{pages.README}"
         is_own = bool(initiative.get("files"))
-        places = [page.place for page in files.read_pages(is_strict=False)]
+        paths = [page.path for page in files.read_pages(is_strict=False)]
         if is_own and not os.path.lexists(files.path(readme)):
-            places.append(readme)
-        for place in places:
+            paths.append(readme)
+        for path in paths:
 
-            def patch(raw: bytes | None, place: str = place) -> bytes | None:
+            def patch(raw: bytes | None, path: str = path) -> bytes | None:
                 if raw is None:
-                    return pages.new_page(initiative) if is_own and place == readme else None
-                page = pages.MilestonePage(raw, place, files.known)
-                add_tasks = is_own and place.endswith(f"/{pages.README}")
+                    return pages.new_page(initiative) if is_own and path == readme else None
+                page = pages.MilestonePage(raw, path, files.milestone_ids)
+                add_tasks = is_own and path.endswith(f"/{pages.README}")
                 return page.ticked(initiative, add_tasks=add_tasks)
 
-            self._update(files, place, patch)
+            self._update(files, path, patch)
 
-    def _update(self, files: InitiativeFiles, place: str, patch: Patch) -> None:
-        store, path = self._store, files.path(place)
+    def _update(self, files: InitiativeFiles, name: str, patch: Patch) -> None:
+        store, path = self._store, files.path(name)
         store.disk.make_folder(os.path.dirname(path))
-        shared_file.update(store.disk, path, patch, place, store.note, store.pause)
+        shared_file.update(store.disk, path, patch, name, store.note, store.pause)

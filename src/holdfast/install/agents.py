@@ -148,8 +148,8 @@ AGENTS: dict[str, Agent] = {agent.name: agent for agent in (Claude(), Codex(), G
 def agent_named(name: str) -> Agent:
     """Return the client of this name; raise ``Refused`` if there is none."""
     if name not in AGENTS:
-        known = ", ".join(AGENTS)
-        raise Refused("invalid", f"{name[:60]!r} is no agent; there are {known}", "holdfast init")
+        names = ", ".join(AGENTS)
+        raise Refused("invalid", f"{name[:60]!r} is no agent; there are {names}", "holdfast init")
     return AGENTS[name]
 
 

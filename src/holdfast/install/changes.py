@@ -168,12 +168,12 @@ class Changes:
         except Refused:
             return  # The file cannot be written now, so no run left anything beside it.
         entry = self._journal.entries.get(file.key)
-        known: list[str] = []
+        own_digests: list[str] = []
         if entry is not None:
             original = (entry["original"] or "").encode()
-            known = [*entry["written"], entry["before"], digest(original)]
-        kept = clear_spares(self._disk, target, lambda raw: digest(raw) in known)
-        self.notes += [f"a file that was saved during an earlier run is kept as {k}" for k in kept]
+            own_digests = [*entry["written"], entry["before"], digest(original)]
+        paths = clear_spares(self._disk, target, lambda raw: digest(raw) in own_digests)
+        self.notes += [f"a file that was saved during an earlier run is kept as {k}" for k in paths]
 
     @contextmanager
     def _locked(self, folders: list[str]) -> Iterator[None]:

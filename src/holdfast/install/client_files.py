@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
     class JournalEntry(TypedDict):
-        """What the journal has of one file."""
+        """The journal's entry for one file."""
 
         original: str | None
         """Its text before ``init``; ``None`` if there was no file."""
@@ -379,9 +379,9 @@ def add_hooks(settings: Json, groups: dict[str, Fields]) -> None:
         present.add(event)
         new = ours[HOOKS][0]
         if any(handler.get(key) != new.get(key) for key in _COMMAND_KEYS):
-            rest = {key: handler[key] for key in handler if key not in _COMMAND_KEYS}
+            other_keys = {key: handler[key] for key in handler if key not in _COMMAND_KEYS}
             handler.clear()
-            handler.update({**new, **rest})
+            handler.update({**new, **other_keys})
     events = settings.setdefault(HOOKS, {})
     for event, group in groups.items():
         if event not in present:

@@ -143,23 +143,23 @@ class Installation:
 def run(command: list[str], folder: str, stdin: bytes = b"") -> str | None:
     """Return what a program prints; ``None`` if it fails or takes too long."""
     try:
-        done = subprocess.run(  # noqa: S603 - a program that the person has, or has named
+        result = subprocess.run(  # noqa: S603 - a program that the person has, or has named
             command, cwd=folder, input=stdin, capture_output=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+    return result.stdout.decode(errors="replace") if result.returncode == 0 else None
 
 
-def _hooks(here: Installation) -> Results:
+def _hooks(installation: Installation) -> Results:
     """Check that some client calls Holdfast, and that each hook answers."""
-    for message, file in here.troubles:
+    for message, file in installation.troubles:
         yield "bad", message, f"edit {file}"
-    if not here.hooks:
+    if not installation.hooks:
         yield "bad", "no client is set up to run Holdfast", "holdfast init"
-    for hook in here.hooks:
-        yield _try_hook(hook, here.root)
-    clients = [hook.client for hook in here.hooks]
+    for hook in installation.hooks:
+        yield _try_hook(hook, installation.root)
+    clients = [hook.client for hook in installation.hooks]
     for client in sorted({name for name in clients if clients.count(name) > 1}):
         message = f"{client} runs Holdfast more than once at each event; remove one of the hooks"
         yield "unknown", message, f"holdfast uninstall --agent {client}"
@@ -186,10 +186,10 @@ def _try_hook(hook: InstalledHook, root: str) -> tuple[str, str, str]:
     return "good", f"{hook.file}: answers, version {version}", ""
 
 
-def _server(here: Installation) -> Results:
+def _server(installation: Installation) -> Results:
     """Check that the server in the project's ``.mcp.json`` answers, if it is there."""
     try:
-        servers = read_settings(os.path.join(here.root, SERVERS_FILE), here.root)
+        servers = read_settings(os.path.join(installation.root, SERVERS_FILE), installation.root)
     except (json_text.BadJson, OSError) as error:
         yield "bad", f"{SERVERS_FILE} cannot be read: {error}", f"edit {SERVERS_FILE}"
         return
@@ -197,7 +197,7 @@ def _server(here: Installation) -> Results:
         return
     program = which(SERVER)
     command = [] if program is None else [program, *OUR_SERVER["args"]]
-    if command and '"result"' in (run(command, here.root, _SERVER_PING) or ""):
+    if command and '"result"' in (run(command, installation.root, _SERVER_PING) or ""):
         yield "good", f"{SERVERS_FILE}: holdfast mcp answers", ""
     else:
         yield "bad", f"{SERVERS_FILE}: holdfast mcp does not answer", _INSTALL_HINT
@@ -220,14 +220,16 @@ def _clients(_here: Installation) -> Results:
 # Settings, folders and the sandbox
 
 
-def _settings(here: Installation) -> Results:
+def _settings(installation: Installation) -> Results:
     """Check that Holdfast's settings are valid, and that a client asks before what is enforced."""
     try:
-        enforced = settings.load(here.root).enforced
+        enforced = settings.load(installation.root).enforced
     except HoldfastError as error:
         yield "bad", error.message, error.hint
         return
-    idle = [name for name in enforced if not here.events.intersection(ENFORCING_EVENTS[name])]
+    idle = [
+        name for name in enforced if not installation.events.intersection(ENFORCING_EVENTS[name])
+    ]
     if idle:
         message = f"{', '.join(idle)} should be enforced, but no client runs Holdfast at that point"
         yield "bad", message, "holdfast init --enforce"
@@ -235,14 +237,19 @@ def _settings(here: Installation) -> Results:
         yield "good", f"enforced: {', '.join(enforced) or 'nothing'}", ""
 
 
-def _folders(here: Installation) -> Results:
+def _folders(installation: Installation) -> Results:
     """Check that the folders of the ledger and of the records can be written."""
-    workspace = here.keeper.workspace
-    folders = [here.home, *(os.path.join(here.root, name) for name in RECORD_FOLDERS)]
-    tops = [os.path.realpath(top) for top in (here.root, workspace.common or here.root)]
-    ledger = existing_part(here.home)
+    workspace = installation.keeper.workspace
+    folders = [
+        installation.home,
+        *(os.path.join(installation.root, name) for name in RECORD_FOLDERS),
+    ]
+    tops = [
+        os.path.realpath(top) for top in (installation.root, workspace.common or installation.root)
+    ]
+    ledger = existing_part(installation.home)
     results = [
-        _try_to_write(folder, tops, ways_to_write(here.home) if folder == ledger else "")
+        _try_to_write(folder, tops, ways_to_write(installation.home) if folder == ledger else "")
         for folder in dict.fromkeys(map(existing_part, folders))
     ]
     # If all are good, the ledger's is enough.
@@ -266,15 +273,15 @@ def _try_to_write(folder: str, tops: list[str], hint: str) -> tuple[str, str, st
     return "good", f"{folder} can be written and synced", ""
 
 
-def _sandbox(here: Installation) -> Results:
+def _sandbox(installation: Installation) -> Results:
     """Check that Codex's commands can write the ledger, if Codex is used or installed."""
     codex = AGENTS["codex"]
-    is_used = codex.name in [hook.client for hook in here.hooks]
+    is_used = codex.name in [hook.client for hook in installation.hooks]
     if not (is_used or which(codex.name) or os.path.isdir(codex.own_folder())):
         return
     status = "bad" if is_used else "unknown"
     try:
-        file = sandbox_file(here.keeper.workspace)
+        file = sandbox_file(installation.keeper.workspace)
         if file is None:
             return
         config = file.config()
@@ -302,20 +309,20 @@ def _sandbox(here: Installation) -> Results:
 # The ledger and what is recorded in it
 
 
-def _locks(here: Installation) -> Results:
+def _locks(installation: Installation) -> Results:
     """Check that a lock which this process holds is refused to another process."""
-    if not os.path.isdir(here.home):
+    if not os.path.isdir(installation.home):
         yield "unknown", "there is no ledger here yet", ""
         return
-    path = os.path.join(here.home, "doctor.lock")
+    path = os.path.join(installation.home, "doctor.lock")
     disk = Disk()
     try:
         fd = disk.lock(path, 1.0)
     except (OSError, HoldfastError) as error:
-        yield "bad", f"cannot take a lock: {error}", ways_to_write(here.home)
+        yield "bad", f"cannot take a lock: {error}", ways_to_write(installation.home)
         return
     try:
-        second = run([sys.executable, "-I", "-c", _SECOND, path], here.home)
+        second = run([sys.executable, "-I", "-c", _SECOND, path], installation.home)
     finally:
         disk.close(fd)
         disk.remove(path)
@@ -336,14 +343,14 @@ except BlockingIOError:
 """
 
 
-def _ledger(here: Installation) -> Results:
+def _ledger(installation: Installation) -> Results:
     """Check the file system and the events of the ledger."""
     try:
-        refuse_network(here.home)
+        refuse_network(installation.home)
     except Fault as fault:
         yield "bad", fault.message, fault.hint
     try:
-        report = here.keeper.verify()
+        report = installation.keeper.verify()
     except (HoldfastError, OSError) as error:
         yield "bad", str(error), "holdfast verify"
         return
@@ -357,38 +364,38 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _journal(here: Installation) -> Results:
+def _journal(installation: Installation) -> Results:
     """Report a journal mode of the ledger that is slower than the usual one."""
     try:
-        mode = here.keeper.store.ledger.database.journal_mode()
+        mode = installation.keeper.store.ledger.database.journal_mode()
     except (HoldfastError, OSError):
         return  # The ledger's own check reports it.
     if mode not in ("", _WAL):
         message = (
             f"SQLite uses a rollback journal ({mode}) instead of WAL, as on file systems "
-            f"without shared memory ({file_system(here.home) or 'unknown here'}): safe, but "
-            "slower, and readers wait for writers"
+            f"without shared memory ({file_system(installation.home) or 'unknown here'}): safe, "
+            "but slower, and readers wait for writers"
         )
         yield "unknown", message, "work in a clone on a local disk"
 
 
-def _notes(here: Installation) -> Results:
+def _notes(installation: Installation) -> Results:
     """List the workflows in an agent's notes that a compaction would adopt."""
-    documents = unknown_workflows.detect(here.root)
+    documents = unknown_workflows.detect(installation.root)
     for document in documents:
         phase = document["phase"]
         workflow = f"{document['workflow']}, phase {phase['current']}/{phase['total']}"
         yield "good", f"{document['source']} describes {workflow}", ""
-    has_notes = os.path.lexists(os.path.join(here.root, NOTES))
+    has_notes = os.path.lexists(os.path.join(installation.root, NOTES))
     if has_notes and NOTES not in [document["source"] for document in documents]:
         hint = "add the heading Workflow state, and lines Workflow: NAME and Phase: 1/3 - NAME"
         yield "unknown", f"{NOTES} describes no workflow", hint
 
 
-def _reading(here: Installation) -> Results:
+def _reading(installation: Installation) -> Results:
     """Check whether this session's workflow has required files that were not read."""
     try:
-        state = here.keeper.current_workflow()
+        state = installation.keeper.current_workflow()
     except (HoldfastError, OSError):
         return  # The ledger's own check reports it.
     if isinstance(state, Refusal) or not state["required_reading"]:
@@ -404,9 +411,9 @@ def _reading(here: Installation) -> Results:
 def _last(kind: str) -> Callable[[Installation], Results]:
     """Return a check that reports the last event of a kind in the ledger."""
 
-    def check(here: Installation) -> Results:
+    def check(installation: Installation) -> Results:
         try:
-            events = here.keeper.log(limit=MAX_EVENTS)
+            events = installation.keeper.log(limit=MAX_EVENTS)
         except Fault:
             return
         last = next((event for event in reversed(events) if event["type"] == kind), None)
@@ -422,9 +429,9 @@ def _last(kind: str) -> Callable[[Installation], Results]:
     return check
 
 
-def _last_fault(here: Installation) -> Results:
+def _last_fault(installation: Installation) -> Results:
     """Report the last line of the hooks' log: hooks never print their faults."""
-    path = os.path.join(here.home, _HOOK_LOG)
+    path = os.path.join(installation.home, _HOOK_LOG)
     if not os.path.isfile(path):
         return
     raw = Disk().read_own(path, _MAX_LOG_BYTES) or b""

@@ -232,7 +232,7 @@ def _checked(after: str, before: Fields, roots: list[Any]) -> str:
     except tomllib.TOMLDecodeError:
         config = {}
     expected = {**before[TABLE], ROOTS: roots}
-    rest = {**config, TABLE: None} == {**before, TABLE: None}
-    if not rest or {ROOTS: [], **config.get(TABLE, {})} != expected:
+    is_rest_equal = {**config, TABLE: None} == {**before, TABLE: None}
+    if not is_rest_equal or {ROOTS: [], **config.get(TABLE, {})} != expected:
         raise Misfit([TABLE], f"{ROOTS} cannot be changed without harm to the rest")
     return after

@@ -83,8 +83,8 @@ class Loops:
         receipt: Receipt | None = None
         try:
             with self._session.transaction() as tx:
-                asked = fingerprint("start", {"recipe": f"loop-{mode}", "subject": slug})
-                receipt = self._session.repeat(tx, id, slug, asked)
+                request = fingerprint("start", {"recipe": f"loop-{mode}", "subject": slug})
+                receipt = self._session.repeat(tx, id, slug, request)
                 if receipt is None:
                     _make_room(tx, slug, mode)
                     receipt = start.carry_out(self._session, tx, plan, replace=False, id=id)
@@ -358,7 +358,7 @@ class Loops:
             return receipt
 
     def _update_pages(self, tx: Transaction, receipt: Receipt) -> Receipt:
-        """Take in the edits of the pages, patch the pages, and answer with the state of then."""
+        """Take in the edits of the pages, patch the pages, and update the receipt's state."""
         stream = receipt.state["id"]
         folder = page_files.take_in(tx, stream)
         receipt.state = tx.load(stream)

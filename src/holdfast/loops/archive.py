@@ -3,7 +3,7 @@
 The event that names the new path of the record comes first, then the pages follow. If the process
 is killed in between, the next command on the loop moves the rest.
 
-The search for lessons is simple enough that anybody can tell why one is offered. Each word that it
+The search for lessons is simple enough that a user can see why one is offered. Each word that it
 shares with the new loop scores 1, and 2 if it is in the lesson's name or condition; an equal domain
 scores 2. A lesson without a score is not offered. Words have at least three letters, in any case,
 without those that are in every text.
@@ -93,8 +93,8 @@ def finish_move(tx: Transaction, state: Workflow) -> bool:
     # The writer may have been killed before it wrote the new record or removed the old one.
     store.files.remove(os.path.join(old, record_folders.RECORD))
     raw = store.files.read(os.path.join(new, record_folders.RECORD))
-    written = store.ledger.record(state["worktree"], state["record"])
-    if raw is None or written is None or not formats.is_record(raw, written["digest"]):
+    ledger_record = store.ledger.record(state["worktree"], state["record"])
+    if raw is None or ledger_record is None or not formats.is_record(raw, ledger_record["digest"]):
         tx.expect(state["id"], raw)
         tx.show(state["id"])
         tx.commit()
@@ -130,9 +130,9 @@ def inherit_lessons(tx: Transaction, receipt: Receipt, *, inherit: bool) -> None
     store, state = tx.store, receipt.state
     offered = _offered(store, state) if inherit or not receipt.resumed else []
     if offered and not inherit:
-        listed = [f"{lesson.get('name', '?')} ({slug})" for slug, lesson in offered[:_MAX_LISTED]]
+        titles = [f"{lesson.get('name', '?')} ({slug})" for slug, lesson in offered[:_MAX_LISTED]]
         store.note(
-            f"archived loops have lessons that may fit: {', '.join(listed)}; to take them: "
+            f"archived loops have lessons that may fit: {', '.join(titles)}; to take them: "
             f"holdfast loop new {state['subject']} --mode {pages.mode_of(state)} --inherit"
         )
         return
@@ -162,9 +162,9 @@ def _offered(store: Store, state: Workflow) -> list[Lesson]:
             lessons += [(name, {**lesson, "domain": domain}) for lesson in learned]
     context = state["context"]
     about = [state["title"], *(str(value) for value in context.values()), state["subject"]]
-    known = [_content(lesson) for lesson in state.get("guardrails", [])]
+    contents = [_content(lesson) for lesson in state.get("guardrails", [])]
     matching = matching_lessons(lessons, context.get("domain"), " ".join(about))
-    return [(name, lesson) for name, lesson in matching if _content(lesson) not in known]
+    return [(name, lesson) for name, lesson in matching if _content(lesson) not in contents]
 
 
 def matching_lessons(lessons: list[Lesson], domain: str | None, text: str) -> list[Lesson]:
@@ -184,8 +184,8 @@ def matching_lessons(lessons: list[Lesson], domain: str | None, text: str) -> li
         if score:
             scored.append((score, (name, lesson)))
     best: dict[tuple[str, ...], Lesson] = {}
-    for _, found in sorted(scored, key=lambda pair: -pair[0]):
-        best.setdefault(_content(found[1]), found)
+    for _, match in sorted(scored, key=lambda pair: -pair[0]):
+        best.setdefault(_content(match[1]), match)
     return list(best.values())
 
 

@@ -116,10 +116,10 @@ class Driver:
             "verify": self._check_unit,
         }
         state = self._settle()
-        known, count = stuck_units(state), 0
+        stuck_before, count = stuck_units(state), 0
         while True:
             task, turn = turn_of(state)
-            is_stuck = bool(stuck_units(state).keys() - known.keys())
+            is_stuck = bool(stuck_units(state).keys() - stuck_before.keys())
             if task is None or is_stuck or not is_active(state):
                 return self._report(state, count)
             tell(state, task, turn)
@@ -182,8 +182,8 @@ class Driver:
         head = git.head(self._root)
         turn = [state["created_at"], state["worktree"], task["id"], task.get("iterations_used", 0)]
         path = os.path.join(self._folder, f"{self._slug}.json")
-        begun = page_files.read_json(self._disk.read_own(path))
-        commit: str | None = begun.get("head") if begun.get("turn") == turn else None
+        fields = page_files.read_json(self._disk.read_own(path))
+        commit: str | None = fields.get("head") if fields.get("turn") == turn else None
         if commit and head is not None and git.is_descendant(self._root, head, commit):
             return commit
         line = json_text.line_of({"turn": turn, "head": head})
@@ -408,8 +408,8 @@ def _exit_text(exit_code: int | None) -> str:
 
 def _split_tag(output: str, tag: str) -> tuple[str, str, str]:
     """Return the text before, inside and after the last tag of this name."""
-    before, opened, rest = output.rpartition(f"<{tag}>")
-    inside, closed, after = rest.partition(f"</{tag}>")
+    before, opened, tail = output.rpartition(f"<{tag}>")
+    inside, closed, after = tail.partition(f"</{tag}>")
     return (before, inside, after) if opened and closed else (output, "", "")
 
 

@@ -44,9 +44,9 @@ NOT_READABLE = "is no file that can be read (a link is not followed)"
 _MEMORY_FOLDER = "pages"
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
 _MAX_KNOWN_PAGES = 8
-_MAX_NUMBER = 1 << 63
-"""Above every size of a log and every seq."""
 """More than the writers that can be killed in a row before one of them finishes."""
+_MAX_NUMBER = 1 << 63
+"""Larger than the size of any log and than any seq."""
 _UNIT_FIELDS = ("description", *pages.READ_BULLETS)
 _UNIT_DEFAULTS: Fields = {
     "files": [], "depends": [], "description": "", "max_iterations": MAX_ITERATIONS,
@@ -148,10 +148,10 @@ def open_folder(store: Store, state: Workflow) -> LoopFolder | None:
 class LoopFolder:
     """The folder of one loop, with its pages and its log.
 
-    Its memory is a file beside the ledger with what the pages said when last written: the page of
-    ``units``, the digest of ``context``, how far the ``log`` is known, and as ``known`` the digests
-    of pages of units whose whole content is in the ledger. With it, an edit can be told from a page
-    that a killed writer left behind.
+    Its memory is a file beside the ledger about the pages as last written: the page of ``units``,
+    the digest of ``context``, how much of the ``log`` was compared, and as ``known`` the digests of
+    pages of units whose whole content is in the ledger. This distinguishes an edit
+    from a page that a killed writer left behind.
     """
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
@@ -180,14 +180,14 @@ class LoopFolder:
         return read_page(self._disk, self.path, name)
 
     def knows(self, units: str) -> bool:
-        """Return whether the ledger has everything on a page of units, which may be an old one."""
+        """Return whether the ledger has everything on this page of units, current or old."""
         return digest(units.encode()) in self.memory["known"]
 
     def learn(self, units: str) -> None:
         """Remember that the ledger has everything on this page of units."""
         if not self.knows(units):
-            known = [*self.memory["known"], digest(units.encode())]
-            self._remember({"known": known[-_MAX_KNOWN_PAGES:]})
+            digests = [*self.memory["known"], digest(units.encode())]
+            self._remember({"known": digests[-_MAX_KNOWN_PAGES:]})
 
     def _remember(self, changes: Fields) -> None:
         """Change some fields of the memory, and write the file if that made a difference."""
@@ -223,7 +223,7 @@ class LoopFolder:
         changes: Fields = {}
 
         def patch_context(text: str) -> str:
-            # Once somebody has changed it, it stays as it is.
+            # A page that a person has changed stays as it is.
             is_own = not text or digest(text.encode()) == own_context
             return new_context if is_own else text
 
@@ -294,13 +294,13 @@ class LoopFolder:
             why = f"{NOT_READABLE}; it is left as it is, and the ledger has it"
             self._store.note(f"{PROGRESS} {why}")
             return None
-        comparison, known = self._compare_log(raw, "is written again at the end")
+        comparison, position = self._compare_log(raw, "is written again at the end")
         added = ("" if raw else HEADER) + comparison.addition()
         if added:
             self._disk.extend(os.path.join(self.path, PROGRESS), added.encode())
         newest = comparison.newest_missing()
         if newest is None or comparison.changed:
-            return known
+            return position
         # The last entry is compared again: people may write right below it.
         event, entry = newest
         part = raw + added.removesuffix(entry).encode()
@@ -318,11 +318,11 @@ class LoopFolder:
 
         Return the part that is known and was not compared, too; ``None`` if all of it was.
         """
-        store, known = self._store, self.memory["log"]
-        size, mark, after, identity = known or (0, "", 0, "")
+        store, position = self._store, self.memory["log"]
+        size, mark, after, identity = position or (0, "", 0, "")
         is_same = identity == store.ledger.identity() and 0 < size < len(raw)
         if not is_same or digest(raw[:size]) != mark:
-            size, after, known = 0, 0, None
+            size, after, position = 0, 0, None
         events = list(store.ledger.events(self._id, after=after))
         # An earlier loop of this name has a log of its own.
         openings = [index for index, event in enumerate(events) if event["type"] in OPENING]
@@ -332,13 +332,13 @@ class LoopFolder:
             store.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
         for heading in comparison.removed():
             store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
-        return comparison, known
+        return comparison, position
 
 
 def _is_memory(memory: Fields) -> bool:
     """Return True if the memory of a loop has the form in which it is written."""
-    units, known, log = memory["units"], memory["known"], memory["log"]
-    if not isinstance(units, str) or not isinstance(known, list):
+    units, digests, log = memory["units"], memory["known"], memory["log"]
+    if not isinstance(units, str) or not isinstance(digests, list):
         return False
     if log is None:
         return True
@@ -419,7 +419,7 @@ class _EditReader:
         return None if self._was_refused else text
 
     def _do(self, kind: str, args: Fields) -> str:
-        """Carry out a command, and return words on what became of the edit; raise ``Refused``."""
+        """Carry out a command, and return a phrase on its result. Raise ``Refused``."""
         if self._tx is not None:
             self._tx.do(self.state["id"], kind, args)
             self.state = self._tx.load(self.state["id"])
@@ -490,12 +490,12 @@ class _EditReader:
         if is_known and len(args) == 1:
             return
         try:
-            taken = self._do("plan_unit", args)
+            outcome = self._do("plan_unit", args)
         except Refused as refused:
             self._refuse(f"{refused.message}; the page stays as it is")
             return
-        what = ", ".join(key for key in args if key != "task")
-        self._store.note(f"{self._page}: {taken}: {name} ({what})")
+        keys = ", ".join(key for key in args if key != "task")
+        self._store.note(f"{self._page}: {outcome}: {name} ({keys})")
 
     def _refuse(self, why: str) -> None:
         self._was_refused = True
@@ -512,13 +512,13 @@ class _EditReader:
 
         for lesson in read_guardrails(text):
             fields = {key: value for key, value in lesson.items() if value}
-            known = [pages.lesson_content(known) for known in self.state.get("guardrails", [])]
+            contents = [pages.lesson_content(lesson) for lesson in self.state.get("guardrails", [])]
             name = fields.get("name")
-            if not name or pages.lesson_content(fields) in known:
+            if not name or pages.lesson_content(fields) in contents:
                 continue
             try:
-                taken = self._do("add_guardrail", {**fields, "replace": True})
+                outcome = self._do("add_guardrail", {**fields, "replace": True})
             except Refused as refused:
                 self._store.note(f"{GUARDRAILS}: {name[:60]}: {refused.message}")
                 continue
-            self._store.note(f"{GUARDRAILS}: {taken}: {name[:60]}")
+            self._store.note(f"{GUARDRAILS}: {outcome}: {name[:60]}")

@@ -81,7 +81,7 @@ class Bullet(NamedTuple):
     """A value on the lines from ``first`` to ``end``."""
 
     key: str
-    """Of a unit's bullet the name of the value, else the label in lower case."""
+    """The name of a unit's value; for other bullets, the label in lower case."""
     first: int
     end: int
     marker: str
@@ -386,7 +386,7 @@ def read_created(units: str) -> str:
 
 
 def read_guardrails(text: str) -> list[Fields]:
-    """Return the lessons of ``guardrails.md``; a section without their keys is somebody's note."""
+    """Return the lessons of ``guardrails.md``; a section without their keys is a note."""
     page = _first_lines(text)
     lessons: list[Fields] = []
     for section in page.sections:

@@ -7,7 +7,7 @@ Stored text may hold anything, and must not start structure where it is put. So 
 two of Markdown's own marks. A backslash goes before what would start structure at the beginning of
 a line, and is alone on an empty line. ``&#13;`` is a character that a page cannot show: a control
 character, or white space at either end of a line. Text with such a mark of its own gets one more.
-Decoding gives back what was stored, and of what people wrote, their words.
+Decoding returns the stored text, and the words of text that people wrote.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _LAST_CHARACTER = 0x10FFFF
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|\\A\\s|\\s\\Z")
 """Characters that a page cannot show."""
 _STRUCTURE = re.compile(r"[0-9]{1,9}(?=\\*[.)])|(?=\\*(?:[#>+*_=~<|:-]|`{3}|\Z))")
-"""Ends where a line would start structure, and where the backslash goes that prevents it."""
+"""Matches a line that would start structure, up to where a backslash prevents that."""
 
 
 # Stored text on a page
@@ -255,7 +255,7 @@ def render_lesson(lesson: Fields) -> str:
 
 
 def lesson_content(lesson: Fields) -> dict[str, str]:
-    """Return the fields of a lesson that make it the same under any name."""
+    """Return the fields by which two lessons are equal, whatever their names."""
     return {key: str(lesson[key]) for key in LESSON_FIELDS if lesson.get(key) is not None}
 
 
@@ -323,8 +323,8 @@ def _encode_name(unit: object) -> str:
     match = _STRUCTURE.match(name)
     if match is None or match.end() == len(name):
         return name
-    start, character, rest = name[: match.end()], name[match.end()], name[match.end() + 1 :]
-    return f"{start}&#{ord(character)};{rest}"
+    start, character, tail = name[: match.end()], name[match.end()], name[match.end() + 1 :]
+    return f"{start}&#{ord(character)};{tail}"
 
 
 def render_unit(task: Task) -> list[str]:

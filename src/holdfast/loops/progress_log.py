@@ -205,8 +205,8 @@ class LogComparison:
     def removed(self) -> list[str]:
         """Return the headings of missing entries before one that the log has."""
         missing = set(self.missing)
-        known = [index for index, (_, entry) in enumerate(self._expected) if entry not in missing]
-        earlier = self._expected[: max(known, default=0)]
+        present = [index for index, (_, entry) in enumerate(self._expected) if entry not in missing]
+        earlier = self._expected[: max(present, default=0)]
         return [_split_entry(entry)[0] for _, entry in earlier if entry in missing]
 
     def newest_missing(self) -> tuple[Event, str] | None:
@@ -221,10 +221,10 @@ def _count_unedited(text: str, entries: list[str]) -> int | None:
     position = len(HEADER) if text.startswith(HEADER) else 0
     count = 0
     for entry in entries:
-        written = f"\n{entry}" if position else entry
-        if not text.startswith(written, position):
+        expected = f"\n{entry}" if position else entry
+        if not text.startswith(expected, position):
             break
-        position += len(written)
+        position += len(expected)
         count += 1
     return count if position == len(text) else None
 
@@ -267,6 +267,6 @@ def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
 
 def _is_cut(entry: LogEntry, whole: str) -> bool:
     """Return whether an entry is a proper beginning of the whole one."""
-    begun = entry.raw.replace("\r\n", "\n").rstrip("\n\ufffd")
+    start = entry.raw.replace("\r\n", "\n").rstrip("\n\ufffd")
     expected = whole.replace("\r\n", "\n").rstrip("\n")
-    return len(begun) < len(expected) and expected.startswith(begun)
+    return len(start) < len(expected) and expected.startswith(start)

@@ -94,8 +94,8 @@ def _adopt(tx: Transaction, slug: str) -> tuple[list[Event], list[str]]:
     raw = store.files.read(path)
     if raw is not None:
         differences += _differences(page_files.read_json(raw), document, "state.json")
-        kept = os.path.basename(store.files.set_aside(path, raw, path))
-        store.note(f"the pages and git are trusted; the {record} that was there is now {kept}")
+        backup = os.path.basename(store.files.set_aside(path, raw, path))
+        store.note(f"the pages and git are trusted; the {record} that was there is now {backup}")
     state = {**parsed, "branch": workspace.branch(), "record": record}
     drafts = tx.decide_new("adopt_record", {"state": state, "record": record})
     return tx.append(slug, drafts), differences
@@ -118,8 +118,8 @@ def _correct(tx: Transaction, before: Workflow) -> tuple[list[Event], list[str]]
     tasks = []
     for task in before["tasks"]:
         unit: Json = logged.get(str(task["id"]), task)
-        kept = {key: value for key, value in task.items() if key not in _LOGGED_FIELDS}
-        tasks.append({**kept, **{key: unit[key] for key in _LOGGED_FIELDS if key in unit}})
+        fields = {key: value for key, value in task.items() if key not in _LOGGED_FIELDS}
+        tasks.append({**fields, **{key: unit[key] for key in _LOGGED_FIELDS if key in unit}})
     corrections: Json = {"tasks": tasks, "commits": parsed["commits"]}
     if tasks != before["tasks"]:
         # Else the phase is where the units brought it, or where a person moved it.
@@ -180,18 +180,18 @@ def _read_pages(
 def _differences(theirs: Fields, ours: Fields, name: str) -> list[str]:
     """Return sentences on where a record, called ``name``, and the rebuilt one differ."""
     key = "phases" if ours["mode"] == "knowledge" else "tasks"
-    listed = theirs.get(key)
-    units: Fields = listed if isinstance(listed, dict) else {}
+    table = theirs.get(key)
+    units: Fields = table if isinstance(table, dict) else {}
     differences = [f"{name} does not know {unit}" for unit in ours[key] if unit not in units]
     differences += [
         f"{name} has {unit}, the pages have not" for unit in units if unit not in ours[key]
     ]
     for unit, logged in ours[key].items():
-        known: Json = units.get(unit)
-        for field in _COMPARED_FIELDS if isinstance(known, dict) else ():
-            if known.get(field) != logged.get(field):
+        unit_fields: Json = units.get(unit)
+        for field in _COMPARED_FIELDS if isinstance(unit_fields, dict) else ():
+            if unit_fields.get(field) != logged.get(field):
                 differences.append(
-                    f"{unit}: {field} is {known.get(field)!r} in {name} "
+                    f"{unit}: {field} is {unit_fields.get(field)!r} in {name} "
                     f"and {logged.get(field)!r} by the log"
                 )
     return differences

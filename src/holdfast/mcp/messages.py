@@ -209,8 +209,8 @@ def _errors(schema: Fields, value: Json, path: str) -> Iterator[str]:
         is_closed = schema.get("additionalProperties") is False
         unknown = [name for name in value if name not in properties] if is_closed else []
         if unknown:
-            listed = ", ".join(f'"{name[:60]}"' for name in unknown[:5])
-            yield f"Unrecognized key{'s' if len(unknown) > 1 else ''}: {listed}{at}"
+            names = ", ".join(f'"{name[:60]}"' for name in unknown[:5])
+            yield f"Unrecognized key{'s' if len(unknown) > 1 else ''}: {names}{at}"
     elif isinstance(value, list) and "items" in schema:
         for index, item in enumerate(value):
             yield from _errors(schema["items"], item, f"{path}[{index}]")

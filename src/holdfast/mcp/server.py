@@ -33,7 +33,7 @@ class App:
     is_subscribable = False
     tools: Sequence[Fields] = ()
     templates: Sequence[Fields] = ()
-    """Of the addresses of resources that are not all listed."""
+    """Address templates: not every resource is listed."""
 
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
         """Return a tool's result; ``None`` if it will be given to ``context`` later."""
@@ -86,7 +86,7 @@ class Server:
         self._pipe = pipe
         self._subscribed: set[str] = set()
         self._listening: dict[Json, set[str]] = {}
-        """Of the stateless era: the id of each subscription, and its resources."""
+        """Resources by subscription id, for clients of the stateless era."""
         self._methods: dict[str, Callable[[Message], Fields | None]] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
@@ -169,8 +169,8 @@ class Server:
         return fields
 
     def _initialize(self, request: Message) -> Fields:
-        asked = request.text("protocolVersion")
-        version = asked if asked in messages.HANDSHAKE else messages.HANDSHAKE[-1]
+        requested = request.text("protocolVersion")
+        version = requested if requested in messages.HANDSHAKE else messages.HANDSHAKE[-1]
         return {"protocolVersion": version, "serverInfo": self._info(), **self._capabilities()}
 
     def _discover(self, _request: Message) -> Fields:

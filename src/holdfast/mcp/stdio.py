@@ -87,12 +87,12 @@ class Pipe:
         while not self._is_closed and (chunk := self._read(size)):
             # Read a long line in large chunks; an ordinary one needs no large buffer.
             size = min(size * 2, _MAX_CHUNK_BYTES) if len(chunk) == size else _MIN_CHUNK_BYTES
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                line = _extend(line, end)
+            *pieces, tail = chunk.split(b"\n")
+            for piece in pieces:
+                line = _extend(line, piece)
                 yield line if isinstance(line, TooLong) else bytes(line)
                 line = bytearray()
-            line = _extend(line, rest)
+            line = _extend(line, tail)
         if line:
             yield line if isinstance(line, TooLong) else bytes(line)
 
@@ -113,11 +113,11 @@ class Pipe:
 
     def send(self, message: Fields) -> None:
         """Write one whole message, from any thread. Do nothing if the client is gone."""
-        rest = memoryview(render(message))
+        unsent = memoryview(render(message))
         with self._lock:
             try:
-                while rest and not self._is_closed:
-                    rest = rest[os.write(self._out, rest) :]
+                while unsent and not self._is_closed:
+                    unsent = unsent[os.write(self._out, unsent) :]
             except OSError:
                 self._is_closed = True
 

@@ -101,7 +101,7 @@ def changed(receipt: Receipt, **more: Json) -> Fields:
 
 
 def target(arguments: Fields) -> Fields:
-    """Return the workflow that is meant and the id of the request, for a method of the keeper."""
+    """Return the selected workflow and the id of the request, for a method of the keeper."""
     return {"workflow": arguments.get("workflow"), "id": arguments.get("id")}
 
 

@@ -46,11 +46,11 @@ _RESOURCES = {
     "/briefing": (_TEXT, "what a session that goes on must know"),
     "/log": (_JSON, "its events, oldest first"),
 }
-"""By the end of their addresses."""
+"""Type and description of a resource, by the suffix of its address."""
 PROGRESS_INTERVAL_S = 1.0
 _KEPT_OUTPUT_BYTES = 400
 _MAX_LISTED = 50
-"""Workflows that are listed; the others have addresses too."""
+"""The number of workflows that are listed; the others have addresses too."""
 TEMPLATES: tuple[Fields, ...] = tuple(
     {
         "uriTemplate": f"{_URI}{{id}}{end}",
@@ -84,8 +84,8 @@ class WorkflowApp(App):
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
         tool = workflow_tools.CALLS.get(name)
         if tool is None:
-            known = {"tools": list(workflow_tools.CALLS)}
-            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", known)
+            data = {"tools": list(workflow_tools.CALLS)}
+            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", data)
         try:
             workflow_tools.check_arguments(name, arguments)
             if name == "gate" and arguments["action"] == "run":
@@ -125,8 +125,8 @@ class WorkflowApp(App):
         ]
 
     def read(self, uri: str) -> list[Fields]:
-        name, slash, rest = uri.removeprefix(_URI).partition("/")
-        end = slash + rest
+        name, slash, subpath = uri.removeprefix(_URI).partition("/")
+        end = slash + subpath
         if not uri.startswith(_URI) or not name or end not in _RESOURCES:
             raise _no_resource(uri, "there is no such address; see resources/templates/list")
         try:

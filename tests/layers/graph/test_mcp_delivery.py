@@ -216,7 +216,7 @@ def test_a_reader_finds_what_the_server_has_or_is_told_that_it_is_left_alone(mem
         assert caught.value.message.startswith(mcp_delivery.WARNING)
     assert memory.calls()[-2:] == ["start", "search_nodes"]
     position = mcp_delivery.ServerPosition(
-        open_keeper().store, trust.find_server(find(str(memory.place)), "memory")
+        open_keeper().store, trust.find_server(find(str(memory.folder)), "memory")
     )
     assert position.why.startswith("it refused")
 

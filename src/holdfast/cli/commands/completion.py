@@ -62,18 +62,18 @@ def answer(args: Arguments) -> Answer:
         with open(os.path.join(_SCRIPTS, shell), encoding="utf-8") as file:
             script = file.read().rstrip("\n")
         return Answer({"script": script}, lambda _screen: script.split("\n"), is_wrapped=False)
-    words, kept, open_quote = args["words"], "", ""
+    words, prefix, open_quote = args["words"], "", ""
     if shell == "bash":
-        words, kept, open_quote = join_pieces(words)
+        words, prefix, open_quote = join_pieces(words)
     else:
         # fish has taken the quotes off, but for the word that is being typed.
         before = words[:-1] if shell == "fish" else [unquote(word)[0] for word in words[:-1]]
         words = [*before, unquote(words[-1])[0]]
-    # What is not one line of visible text cannot be typed either.
+    # Skip values that cannot be typed: they are not one line of visible text.
     pairs = [(value, about) for value, about in candidates(words) if clean(value) == value]
     if shell == "bash":
         fitting = [value for value, _ in pairs if value.startswith(words[-1])]
-        lines = [quote(value[len(kept) :], open_quote) for value in fitting]
+        lines = [quote(value[len(prefix) :], open_quote) for value in fitting]
     else:
         # A value, a tab, and what the shell shows of it.
         width = max([count_cells(value) for value, _ in pairs], default=0)
@@ -89,22 +89,22 @@ def join_pieces(pieces: list[str]) -> tuple[list[str], str, str]:
     Bash hands ``--workflow=dev`` over in three pieces, and replaces the last of them alone.
     """
     words: list[str] = []
-    kept, goes_on = 0, False
+    prefix_length, goes_on = 0, False
     for piece in pieces:
         is_break = bool(piece) and all(char in _BASH_BREAKS for char in piece)
         if words and (goes_on or (is_break and piece[0] != "@")):
             words[-1] += piece
         else:
             words.append(piece)
-            kept = 0
+            prefix_length = 0
         if is_break:
             # An @ is a break, and belongs to what is replaced all the same.
-            kept = len(words[-1].rstrip("@"))
+            prefix_length = len(words[-1].rstrip("@"))
         goes_on = is_break
     *before, last = words
     text, open_quote, begin = unquote(last)
-    kept_text = unquote(last[: max(kept, begin if open_quote else 0)])[0]
-    return [*[unquote(word)[0] for word in before], text], kept_text, open_quote
+    prefix = unquote(last[: max(prefix_length, begin if open_quote else 0)])[0]
+    return [*[unquote(word)[0] for word in before], text], prefix, open_quote
 
 
 def unquote(word: str) -> tuple[str, str, int]:
@@ -141,7 +141,7 @@ def quote(text: str, open_quote: str) -> str:
 
 
 def candidates(words: list[str]) -> Candidates:
-    """Return what the last word can be, whatever of it was typed already."""
+    """Return the candidates for the last word, not filtered by what was typed of it."""
     *before, current = words
     reader, awaiting = WordReader(before), None
     try:
@@ -175,9 +175,9 @@ def candidates(words: list[str]) -> Candidates:
         if arguments and arguments[-1].is_many:
             index = min(index, len(arguments) - 1)
         awaiting = arguments[index] if index < len(arguments) else None
-    known = [] if awaiting is None else find_values(awaiting, reader, current)
+    values = [] if awaiting is None else find_values(awaiting, reader, current)
     # A name that begins with a dash would be read as an option.
-    return [*names, *[pair for pair in known if has_ended or not pair[0].startswith("-")]]
+    return [*names, *[pair for pair in values if has_ended or not pair[0].startswith("-")]]
 
 
 def _names(path: list[str]) -> Candidates:
@@ -199,10 +199,10 @@ def find_values(parameter: Parameter, reader: WordReader, current: str) -> Candi
 def _units(reader: WordReader, _current: str) -> Candidates:
     """Return the units of the loop that is named, or of the active ones."""
     keeper = _keeper(reader)
-    named = reader.values.get("workflow")
+    workflow = reader.values.get("workflow")
     units: dict[str, str] = {}
     for row in keeper.known(most=_MAX_WORKFLOWS, format="loop"):
-        if row["status"] in ACTIVE and named in (None, row["id"]):
+        if row["status"] in ACTIVE and workflow in (None, row["id"]):
             state = keeper.peek(workflow=row["id"])
             tasks = [] if isinstance(state, Refusal) else state["tasks"]
             units |= {str(task["id"]): _short(task["description"]) for task in tasks}
@@ -216,11 +216,11 @@ def _workflows(reader: WordReader, format: str | None = None) -> Candidates:
 
 def _files(reader: WordReader, current: str) -> Candidates:
     """Return paths from the worktree's root, as every command takes them."""
-    folder, slash, begun = current.rpartition("/")
+    folder, slash, name_start = current.rpartition("/")
     root = _keeper(reader).workspace.root
     with os.scandir(os.path.join(root, folder + slash)) as entries:
         names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
-    has_hidden = begun.startswith(".")
+    has_hidden = name_start.startswith(".")
     return [(folder + slash + name, "") for name in sorted(names) if has_hidden or name[0] != "."]
 
 

@@ -109,7 +109,7 @@ def _below(name: str) -> list[str]:
 
 def usage(name: str, indent: str) -> list[str]:
     """Return ``holdfast task done N [--commit SHA]``, on as many lines as it needs."""
-    # The words of another program stand after all options.
+    # The words of another program come after all options.
     parameters = sorted(load_all()[name].parameters, key=lambda p: (p.into == "words", p.is_option))
     lines = [f"{indent}holdfast {name}"]
     for parameter in parameters:
@@ -147,38 +147,38 @@ def _columns(rows: list[tuple[str, str]]) -> list[str]:
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
     """Return the name that was probably meant, if one is near enough."""
-    named = {name.casefold(): name for name in reversed(list(names))}
+    by_folded_name = {name.casefold(): name for name in reversed(list(names))}
     typed = word.casefold()
-    if typed in named:
-        return named[typed]
+    if typed in by_folded_name:
+        return by_folded_name[typed]
     if len(word.strip("-")) > 2:
-        begun = [name for name in reversed(named.values()) if name.startswith(word)]
-        if begun:
-            return begun[0]
-    close = get_close_matches(typed, named, 1, _MIN_LIKENESS)
-    return named[close[0]] if close else None
+        completions = [name for name in reversed(by_folded_name.values()) if name.startswith(word)]
+        if completions:
+            return completions[0]
+    close = get_close_matches(typed, by_folded_name, 1, _MIN_LIKENESS)
+    return by_folded_name[close[0]] if close else None
 
 
 def unknown_command(words: list[str], position: int, group: str) -> Usage:
     """Return the error about a word that is no command, or none of this group."""
     word = words[position - 1]
     if group:
-        meant = nearest(word, next_words(group))
+        suggestion = nearest(word, next_words(group))
         message = f"`holdfast {group}` has no {quote_word(word)} (argument {position})"
     else:
         commands = load_all()
         inner = [name for name in commands if name.endswith(f" {word}")]
         called = [_OTHER_PROGRAMS_WORDS[word]] if word in _OTHER_PROGRAMS_WORDS else inner
         first_words = [name for name in commands if " " not in name]
-        meant = called[0] if called else nearest(word, [*first_words, *GROUPS])
+        suggestion = called[0] if called else nearest(word, [*first_words, *GROUPS])
         message = f"there is no command {quote_word(word)} (argument {position})"
     fallback = f"holdfast help {group}".rstrip()
-    if meant is None:
+    if suggestion is None:
         return Usage(message, fallback)
-    if meant == _VERSION:
+    if suggestion == _VERSION:
         return _version_meant(message, words)
-    corrected = [*words[: position - 1], *meant.split(" "), *words[position:]]
-    return Usage(f"{message}; did you mean {meant!r}?", _line_of(corrected, fallback))
+    corrected = [*words[: position - 1], *suggestion.split(" "), *words[position:]]
+    return Usage(f"{message}; did you mean {suggestion!r}?", _line_of(corrected, fallback))
 
 
 def unknown_option(reader: WordReader) -> Usage:
@@ -191,14 +191,14 @@ def unknown_option(reader: WordReader) -> Usage:
     in_command = f"`holdfast {' '.join(path)}`" if path else "holdfast"
     message = f"{in_command} has no option {quote_word(name)} (argument {position})"
     if path:
-        meant = nearest(name, reader.options)
+        suggestion = nearest(name, reader.options)
     else:
-        meant = _OTHER_PROGRAMS_WORDS.get(name) or nearest(name, [*reader.options, _VERSION])
-    if meant == _VERSION:
+        suggestion = _OTHER_PROGRAMS_WORDS.get(name) or nearest(name, [*reader.options, _VERSION])
+    if suggestion == _VERSION:
         return _version_meant(message, words)
-    if meant is not None:
-        corrected = [*words[: position - 1], meant + equals + value, *words[position:]]
-        return Usage(f"{message}; did you mean {meant}?", _line_of(corrected, _help(path)))
+    if suggestion is not None:
+        corrected = [*words[: position - 1], suggestion + equals + value, *words[position:]]
+        return Usage(f"{message}; did you mean {suggestion}?", _line_of(corrected, _help(path)))
     if reader.command is not None:
         message += "; text that begins with a dash stands after `--`"
     return Usage(message, _help(path))
@@ -257,17 +257,17 @@ def correct(words: list[str], *, only_fixed: bool) -> tuple[str, str] | None:
     for position, name, parameter in _names_in(reader):
         if only_fixed and parameter.names not in _SAME_EVERYWHERE:
             continue
-        known = [value for value, _ in find_values(parameter, reader, name)]
-        meant = None if name in known else nearest(name, known)
-        if meant is None:
+        values = [value for value, _ in find_values(parameter, reader, name)]
+        suggestion = None if name in values else nearest(name, values)
+        if suggestion is None:
             continue
         is_numbered = parameter.names in _NUMBERED
-        if is_numbered and name.translate(_WITHOUT_DIGITS) == meant.translate(_WITHOUT_DIGITS):
+        if is_numbered and name.translate(_WITHOUT_DIGITS) == suggestion.translate(_WITHOUT_DIGITS):
             continue  # another task's number is no slip of the keyboard
         word = words[position - 1]
-        repaired = word[: len(word) - len(name)] + meant
+        repaired = word[: len(word) - len(name)] + suggestion
         line = [*words[: position - 1], repaired, *words[position:]]
-        return meant, _line_of(line, "holdfast help")
+        return suggestion, _line_of(line, "holdfast help")
     return None
 
 

@@ -193,8 +193,8 @@ on_loop(
     "holdfast loop verify T1 --run -- pytest -q tests/auth",
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
-    ways = [args["passed"], args["failed"] is not None, args["run"]]
-    if sum(ways) != 1 or (args["words"] and not args["run"]):
+    choices = [args["passed"], args["failed"] is not None, args["run"]]
+    if sum(choices) != 1 or (args["words"] and not args["run"]):
         either = "either --passed, --failed TEXT or --run -- COMMAND"
         raise Usage(f"`holdfast loop verify` takes {either}", "holdfast help loop verify")
     loops, unit, target = Loops(keeper), args["unit"], {"slug": args["workflow"], "id": args["id"]}
@@ -402,5 +402,5 @@ def _slug(args: Arguments) -> str | None:
     return slug
 
 
-def _split(listed: list[str]) -> list[str]:
-    return [name.strip() for names in listed for name in names.split(",") if name.strip()]
+def _split(comma_lists: list[str]) -> list[str]:
+    return [name.strip() for names in comma_lists for name in names.split(",") if name.strip()]

@@ -49,64 +49,64 @@ _RECIPES = ("holdfast recipes", "what a workflow can be opened from")
 
 
 def overview(keeper: Keeper, args: Arguments) -> Answer:
-    seen, workspace, workflow = keeper.overview(), keeper.workspace, args["workflow"]
-    if workflow is not None and workflow not in seen.states:
+    view, workspace, workflow = keeper.overview(), keeper.workspace, args["workflow"]
+    if workflow is not None and workflow not in view.states:
         workflow = keeper.show(workflow=workflow).state["id"]
-    seen.mine = workflow or seen.mine
-    commands = _likely_commands(seen, workspace, is_named=workflow is not None)[:_MAX_COMMANDS]
+    view.mine = workflow or view.mine
+    commands = _likely_commands(view, workspace, is_named=workflow is not None)[:_MAX_COMMANDS]
     fields: Fields = {
         "folder": workspace.root,
         "git": workspace.git is not None,
         "branch": workspace.branch(),
-        "workflows": [row_view(row) for row in seen.rows],
-        "unopened": seen.unopened,
-        "mine": seen.mine,
-        "initiative": seen.initiative,
-        "damage": seen.damage,
+        "workflows": [row_view(row) for row in view.rows],
+        "unopened": view.unopened,
+        "mine": view.mine,
+        "initiative": view.initiative,
+        "damage": view.damage,
         "next": [{"command": command, "about": about} for command, about in commands],
     }
-    notes = [announcement(state) for state in seen.strangers[:_MAX_RECORDS]]
+    notes = [announcement(state) for state in view.strangers[:_MAX_RECORDS]]
     # An ambiguous choice needs no note: the table shows it.
-    if not notes and seen.rows and not seen.mine and seen.why and seen.why.code != "ambiguous":
-        notes = [seen.why.message]
-    if seen.unwritable:
-        way = f"make {seen.unwritable} writable"
-        if seen.unwritable == workspace.home:
-            way = ways_to_write(workspace.home)
-        notes.append(f"nothing can be written here: {way}")
+    if not notes and view.rows and not view.mine and view.why and view.why.code != "ambiguous":
+        notes = [view.why.message]
+    if view.unwritable:
+        remedy = f"make {view.unwritable} writable"
+        if view.unwritable == workspace.home:
+            remedy = ways_to_write(workspace.home)
+        notes.append(f"nothing can be written here: {remedy}")
     return Answer(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.drain_notes()])
 
 
-def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) -> list[Next]:
+def _likely_commands(view: Overview, workspace: Workspace, *, is_named: bool) -> list[Next]:
     """Return the commands that are likely next; ``is_named``: the caller named the workflow."""
     # The caller's workflow, else the newest that could be theirs.
-    candidates: Any = [seen.mine]
-    if seen.mine is None and seen.why is not None:
-        candidates = seen.why.details["candidates"]
-    likely = [row for row in seen.rows if row["id"] in candidates]
-    row = next(iter([*likely, *seen.rows]), None)
-    if seen.unwritable:
+    candidates: Any = [view.mine]
+    if view.mine is None and view.why is not None:
+        candidates = view.why.details["candidates"]
+    likely = [row for row in view.rows if row["id"] in candidates]
+    row = next(iter([*likely, *view.rows]), None)
+    if view.unwritable:
         doctor = ("holdfast doctor", "what is wrong here, and what mends it")
         if row is None:
             return [doctor, _RECIPES, _DEMO]
         return [(f"holdfast show {shell_word(row['id'])}", "all about it"), doctor, _WATCH]
-    if seen.damage:
+    if view.damage:
         return [
             ("holdfast verify", "all that is damaged, line by line"),
             ("holdfast repair", "put it aside and rebuild the rest; nothing is deleted"),
             ("holdfast status", "the workflows that can be read"),
         ]
-    initiative = seen.initiative["name"] if seen.initiative else ""
-    goal = [(command, f"for the initiative {initiative}") for command in seen.goal]
+    initiative = view.initiative["name"] if view.initiative else ""
+    goal = [(command, f"for the initiative {initiative}") for command in view.goal]
     if row is None:
-        return _starting(seen, goal)
+        return _starting(view, goal)
     switch: list[Next] = []
     is_here = workspace.git is not None and row["worktree"] == workspace.name
     is_on_branch = row["floating"] or row["branch"] in (None, workspace.branch())
     if is_here and not is_on_branch and workspace.can_switch(row["branch"]):
         about = f"the branch that {row['id']} is for"
         switch = [(f"git switch {shell_word(row['branch'])}", about)]
-    name, state = shell_word(row["id"]), seen.states.get(seen.mine or "")
+    name, state = shell_word(row["id"]), view.states.get(view.mine or "")
     if state is None:
         take = (f"holdfast resume {name}", "take this one up: its briefing")
         return [*switch, take, (f"holdfast show {name}", "all about it"), *goal[:1], _WATCH]
@@ -116,17 +116,17 @@ def _likely_commands(seen: Overview, workspace: Workspace, *, is_named: bool) ->
     return [*switch, step, (resume, "the briefing, in a new session"), *goal[:1], _WATCH]
 
 
-def _starting(seen: Overview, goal: list[Next]) -> list[Next]:
+def _starting(view: Overview, goal: list[Next]) -> list[Next]:
     """Return what can be begun, or brought back."""
-    if seen.strangers:
-        adopt = f"holdfast resume {shell_word(seen.strangers[0]['id'])}"
+    if view.strangers:
+        adopt = f"holdfast resume {shell_word(view.strangers[0]['id'])}"
         return [(adopt, "take in the record that stands here"), _START, _RECIPES]
-    if not seen.seq:
+    if not view.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
         return [_START, setup, _DEMO]
     back = [
         (f"holdfast resume {shell_word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
-        for row in seen.ended[:1]
+        for row in view.ended[:1]
         if row["status"] != "completed"
     ]
     start = [_START] if len(goal) < 2 else []
@@ -278,7 +278,7 @@ def _layer_line(screen: Screen, layer: Fields) -> str:
     if isinstance(position, dict):
         # Other programs write into the graph too, so any of it may be missing.
         keys = ("type", "phase_index", "phase")
-        named = " ".join(position[key] for key in keys if position[key])
-        position = screen.dot.join([named, screen.age(position["updated"] or "")])
+        label = " ".join(position[key] for key in keys if position[key])
+        position = screen.dot.join([label, screen.age(position["updated"] or "")])
     about = screen.dim(position or "", layer["target"] or "")
     return f"  {name}: {screen.paint(yes, 'good')} {about}"

@@ -255,12 +255,12 @@ def export_memory(args: Arguments) -> Answer:
         fields = graph.export(args["path"])
         notes = graph.notes
     counts = f"{fields['entities']} entities and {fields['relations']} relations"
-    kept = f"; what stood there is {fields['kept']}" if fields["kept"] else ""
-    return answer_done(f"{counts} written to {fields['path']}{kept}", fields, notes)
+    backup = f"; what stood there is {fields['kept']}" if fields["kept"] else ""
+    return answer_done(f"{counts} written to {fields['path']}{backup}", fields, notes)
 
 
 def _open_graph(args: Arguments) -> MemoryGraph:
-    """Open the graph that is meant; raise ``Refused`` rather than make one."""
+    """Open the selected graph; raise ``Refused`` if it does not exist."""
     from holdfast.layers.graph.memory_graph import MemoryGraph, path_of
 
     graph = MemoryGraph(path_of(args["memory_file"], os.getcwd()), wait_s=wait_s())

@@ -42,14 +42,14 @@ RECENT_MS = 10_000
 """The time for which a change is marked."""
 _MAX_EVENTS, _MAX_SHOWN_EVENTS = 20, 8
 _MIN_FOOT_LINES, _MIN_EVENT_LINES = 6, 10
-"""Lines from which on the window has room for the foot, and for events."""
+"""The least lines of a window with room for the foot, and for events."""
 _LAYER_MARKS = {"current": "completed", "behind": "pending", "unavailable": "blocked"}
 _OWN_FILES = ("lock", "-wal", "-shm", "-journal")
-"""Ends of names in the ledger's folder that say nothing: reading touches them too."""
+"""Suffixes of files in the ledger's folder to ignore, because reading changes them too."""
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""A terminal that knows these shows what stands between them at once."""
+"""A terminal that supports these marks shows the output between them at once."""
 _CLEAR = "\x1b[2J"
 _QUIT_KEYS = b"qQ\x04"
 _ESCAPE = b"\x1b"
@@ -119,7 +119,7 @@ class Poller:
             state = overview.states.get(self._workflow)
             state = state or self._keeper.show(workflow=self._workflow).state
             overview.states, overview.unopened = {self._workflow: state}, 0
-        more = self._keeper.watched(overview, workflow=self._workflow, limit=_MAX_EVENTS)
+        details = self._keeper.watched(overview, workflow=self._workflow, limit=_MAX_EVENTS)
         self._records = [state["record"] for state in overview.states.values()]
         after = self._read_signs()
         # What was written meanwhile may not have been read: then the next look reads again.
@@ -135,7 +135,7 @@ class Poller:
             "mine": overview.mine,
             "initiative": overview.initiative,
             "damage": overview.damage,
-            **more,
+            **details,
         }
 
     def is_stale(self) -> bool:
@@ -370,8 +370,8 @@ def _choose(screen: Screen, details: list[Line], room: int) -> list[Line]:
     ranked = sorted(range(len(details)), key=lambda number: (details[number].is_done, number))
     if room == 1:
         return [details[ranked[0]]]
-    kept = [details[number] for number in sorted(ranked[: room - 1])]
-    return [*kept, Line(screen.dim(f"    … and {len(details) - len(kept)} more"))]
+    chosen = [details[number] for number in sorted(ranked[: room - 1])]
+    return [*chosen, Line(screen.dim(f"    … and {len(details) - len(chosen)} more"))]
 
 
 class Terminal:

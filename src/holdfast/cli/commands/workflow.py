@@ -164,12 +164,12 @@ def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
     yield screen.paint("Phases", "strong")
     for phase in recipe["phases"]:
         after = f"then {' or '.join(phase.get('next', []))}" if phase.get("next") else "the last"
-        known = ("name", "steps", "approval", "next")
+        own_keys = ("name", "steps", "approval", "next")
         about = screen.dim(
             f"steps {', '.join(phase['steps'])}" if "steps" in phase else "",
             "a person approves it" if phase.get("approval") else "",
             after if "next" in phase else "",
-            *format_pairs({key: value for key, value in phase.items() if key not in known}),
+            *format_pairs({key: value for key, value in phase.items() if key not in own_keys}),
         )
         yield f"  {clean(phase['name'])}  {about}".rstrip()
     gates = []
@@ -394,14 +394,14 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
     try:
         branch, briefing = keeper.workspace.branch(), keeper.briefing(state=receipt.state)
     except Fault as fault:
-        # What cannot be read now does not undo that the workflow was resumed.
+        # The workflow is resumed, even if its briefing cannot be made.
         branch, briefing = None, ""
         receipt.notes.append(f"there is no briefing: {fault.message}; {fault.hint}")
     aimed = args["is_aimed"] or keeper.needs_explicit_id(receipt.state)
 
     def lines(screen: Screen) -> Iterator[str]:
         if screen.width is None:
-            # Whoever reads it from a pipe gets the briefing itself.
+            # A pipe gets the briefing itself.
             yield from [clean(line) for line in briefing.split("\n")]
             yield from map(screen.note, receipt.notes)
             return
@@ -425,9 +425,9 @@ def resume_panel(screen: Screen, state: Workflow, branch: str | None) -> Iterato
     yield f"  ID: {clean(state['id'])}"
     number, total = feature_position(state)
     about = state["context"].get("feature_file") if total else state["subject"]
-    which = f" ({number} of {total})" if total else ""
+    position = f" ({number} of {total})" if total else ""
     is_feature = total or state["recipe"].get("subject_key") == "feature_file"
-    yield f"  {'Feature' if is_feature else 'Subject'}: {clean(about)}{which}"
+    yield f"  {'Feature' if is_feature else 'Subject'}: {clean(about)}{position}"
     yield f"  Started: {screen.age(state['created_at'])}"
     yield f"  Last activity: {screen.age(state['updated_at'])}"
     yield ""
