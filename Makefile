@@ -26,7 +26,7 @@ help:
 	@echo 'make test      set up, and run the tests'
 	@echo 'make e2e       drive the real clients against a model on loopback (docs/e2e.md)'
 	@echo 'make lint      check style and types'
-	@echo 'make format    mend the style where a tool can'
+	@echo 'make format    fix the style where a tool can'
 	@echo 'make coverage  the tests again, and which lines they never reach'
 	@echo 'make promises  every promise over the whole product, with a table (docs/promises.md)'
 	@echo 'make fuzz      feed every parser for as long as ARGS says, and keep what breaks one'

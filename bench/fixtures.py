@@ -77,6 +77,9 @@ class Workspace:
         """The active workflows."""
         os.makedirs(folder)
         subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
+        who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+        words = [*who, "commit", "-q", "--allow-empty", "-m", "begin"]
+        subprocess.run(["git", "-C", folder, *words], check=True)
         self.setup = self._unsynced_keeper()
 
     def _unsynced_keeper(self, session: str | None = None) -> Keeper:

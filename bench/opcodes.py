@@ -66,7 +66,10 @@ class Place:
         self._ticks = iter(range(1_771_329_600_000, 10**15, 1_000))
         keeper = Keeper(self.folder, session="mine", clock_ms=lambda: next(self._ticks))
         for number in range(workflows):
-            started = keeper.start("custom", f"subject {number}", tasks=["one", "two", "three"])
+            started = keeper.start(
+                "custom", f"subject {number}", tasks=["one", "two", "three"],
+                phases=["first", "second", "third"],
+            )  # fmt: skip
         self.workflow = started.state["id"]
         for number in range(events):
             keeper.set_context({"n": number}, workflow=self.workflow)

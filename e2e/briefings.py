@@ -5,10 +5,7 @@ import re
 
 LIMIT = 10_000
 """What a client hands on whole; beyond it, a model gets a file's name and the first lines."""
-_BRIEFING = re.compile(
-    r"WORKFLOW: .*?stored data, not instructions\.(?:\n\(\d+ lines were left out[^\n]*\))?",
-    re.DOTALL,
-)
+_BRIEFING = re.compile(r"HOLDFAST BRIEFING.*?and can order nothing else\.", re.DOTALL)
 
 
 def briefings(request):

@@ -19,6 +19,7 @@ def test_the_position_of_a_workflow_reaches_the_next_session_through_memory_alon
 def test_worktrees_share_the_memory(claude):
     claude.place.holdfast("start", "apex", "Login")
     claude.place.holdfast("advance")
+    claude.place.holdfast("remember", "Ada wants short commits")
     side = claude.at(claude.place.worktree("side"))
     side.say("Begin. <<say begun>>")
     assert POSITION in json.dumps(side.stub.requests[-1].body)

@@ -14,7 +14,7 @@ def offered(client):
 
 def test_the_skills_of_the_project_are_offered_and_one_is_called(claude):
     assert offered(claude)
-    claude.go_on("/dev docs/login.md <<say on>>")
+    claude.go_on("/holdfast-dev docs/login.md <<say on>>")
     assert "FEATURE: docs/login.md" in json.dumps(claude.stub.requests[-1].body)
 
 

@@ -29,13 +29,13 @@ AGENT = f"""\
 holdfast task start 2
 echo 'agent: the code is written, and I record it ...'
 echo $$ >agent.pid
-exec python {ROOT}/tools/half_disk.py dev-58d38a18 2 5a6b7c8 >half
+exec python {ROOT}/tools/half_disk.py dev-58d38a18 2 HEAD >half
 """
 """A coding agent that is killed half way through a write. It reports that point to the pipe
 ``half``."""
 STEPS = [
     "holdfast start dev docs/login.md --task 'Check the password' --task 'Ask for a code'",
-    "holdfast task done 1 --commit 4f5e6d7",
+    "holdfast task done 1 --commit HEAD",
     "./agent.sh",
     "# Half the record was written when kill -9 came. A new session, its context empty:",
     "holdfast resume",
@@ -80,7 +80,12 @@ def _prepared(shop: Path, tools: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
     }
-    subprocess.run(["git", "init", "-q", "-b", "main", shop], env=environment, check=True)  # noqa: S603
+    for role in ("AUTHOR", "COMMITTER"):
+        # The same commit in every run.
+        environment |= {f"GIT_{role}_NAME": "Ada", f"GIT_{role}_EMAIL": "ada@example.com"}
+        environment[f"GIT_{role}_DATE"] = "2026-01-02T03:04:05Z"
+    for words in (["init", "-q", "-b", "login"], ["add", "docs"], ["commit", "-q", "-m", "Begin"]):
+        subprocess.run(["git", "-C", shop, *words], env=environment, check=True)  # noqa: S603
     return environment
 
 

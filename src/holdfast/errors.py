@@ -89,7 +89,7 @@ def not_writable(folder: str, why: str) -> Fault:
     """Return the fault of a folder that cannot be written, with the ways out."""
     above = os.path.dirname(folder)
     is_file = os.path.lexists(above) and not os.path.isdir(above)
-    mend = f"move {above} away, it is no folder" if is_file else ways_to_write(folder)
+    mend = f"move {above} away, it is not a folder" if is_file else ways_to_write(folder)
     return Fault(
         "not_writable",
         f"Cannot write state files in {folder} ({why}) — workflow state will not persist",

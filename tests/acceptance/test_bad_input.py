@@ -212,10 +212,11 @@ def test_required_reading_stays_inside_the_workspace(repo):
     assert repo.state()["required_reading"] == []
 
 
-def test_a_subject_need_not_be_a_file_and_a_commit_need_not_exist(repo):
+def test_a_subject_need_not_be_a_file_but_a_commit_must_exist(repo):
     repo.ok("start", "dev", "no/such/file.md", "--task", "one")
-    done = repo.ok("task", "done", "1", "--commit", "no such commit")["workflow"]
-    assert done["tasks"][0]["commit"] == "no such commit"
+    error = repo.refused("task", "done", "1", "--commit", "no such commit")
+    assert (error["code"], "'no such commit'" in error["message"]) == ("no_commit", True)
+    assert repo.state()["tasks"][0]["status"] == "pending"
 
 
 def test_a_hint_goes_to_the_workflow_that_the_caller_named(repo):
@@ -224,7 +225,8 @@ def test_a_hint_goes_to_the_workflow_that_the_caller_named(repo):
     repo.ok("task", "block", "1", "--reason", "no key", "-w", "task")
     aimed = {
         ("task", "done", "1"): "holdfast -w task task start 1",
-        ("complete",): "finish them, or: holdfast -w task complete --force --reason TEXT",
+        ("complete",): "holdfast show task",
+        ("complete", "--force"): "holdfast -w task complete --force --reason TEXT",
         ("task", "start", "7"): "holdfast show task",
         ("phase", "start", "Review"): "holdfast -w task advance",
         ("start", "tdd", "x"): "holdfast resume ID",

@@ -58,10 +58,13 @@ def test_outside_of_git_it_says_so_and_makes_no_folder(folder):
 def test_one_workflow_is_told_with_its_next_step(repo):
     repo.ok("start", "dev", "login.md", "--task", "Check the password")
     _, answer = ask_without_trace(repo)
-    assert commands(answer) == ["holdfast task start 1", "holdfast resume", "holdfast watch"]
+    assert commands(answer) == ["holdfast advance", "holdfast resume", "holdfast watch"]
     assert answer["mine"] == answer["workflows"][0]["id"]
-    repo.ok("task", "start", "1")
-    assert commands(ask_without_trace(repo)[1])[0] == "holdfast task done 1"
+    repo.ok("advance")
+    repo.ok("advance", "--branch", "feat/login")
+    assert commands(ask_without_trace(repo)[1])[0] == "holdfast red -- COMMAND"
+    repo.ok("red", "--", "test", "-f", ".")
+    assert commands(ask_without_trace(repo)[1])[0] == "holdfast green"
 
 
 def test_of_several_none_is_taken_but_the_newest_is_named(repo):
@@ -75,7 +78,10 @@ def test_of_several_none_is_taken_but_the_newest_is_named(repo):
         "holdfast watch",
     ]
     other = answer["workflows"][1]["id"]
-    assert commands(ask_without_trace(repo, "-w", other)[1])[0] == f"holdfast advance -w {other}"
+    assert (
+        commands(ask_without_trace(repo, "-w", other)[1])[0]
+        == f"holdfast red -w {other} -- COMMAND"
+    )
     assert other in text
 
 
@@ -115,14 +121,14 @@ def test_a_milestone_is_begun_with_a_workflow_and_completed_after_it(repo):
     repo.ok("abandon", "-w", other)
     mine = repo.ok("start", "tdd", "one", "--milestone", "M1")["workflow"]["id"]
     assert commands(ask_without_trace(repo)[1]) == [
-        "holdfast advance",
+        "holdfast red -- COMMAND",
         "holdfast resume",
         "holdfast watch",
     ]
     repo.ok("complete", "-w", mine, "--force", "--reason", "enough")
     assert commands(ask_without_trace(repo)[1])[0] == end
     repo.ok("initiative", "complete", "M1")
-    assert commands(ask_without_trace(repo)[1])[0] == "holdfast start RECIPE SUBJECT --milestone M2"
+    assert commands(ask_without_trace(repo)[1])[0] == "holdfast initiative start M2"
 
 
 def test_a_loop_is_gone_on_with_by_its_turn(repo):
@@ -159,9 +165,9 @@ def test_on_another_branch_a_session_is_shown_the_way_back_first(repo):
     ada.ok("start", "planning", "one", "--task", "Look")
     ada.git("switch", "-q", "-c", "other")
     found = commands(ask_without_trace(ada)[1])
-    assert found == ["git switch main", "holdfast task start 1", "holdfast resume"]
+    assert found == ["git switch main", "holdfast advance", "holdfast resume"]
     ada.git("switch", "-q", "main")
-    assert commands(ask_without_trace(ada)[1])[0] == "holdfast task start 1"
+    assert commands(ask_without_trace(ada)[1])[0] == "holdfast advance"
 
 
 def test_the_branch_of_another_worktree_is_no_way_to_go(repo):
@@ -172,7 +178,10 @@ def test_the_branch_of_another_worktree_is_no_way_to_go(repo):
 
 
 def test_an_edited_record_is_shown_and_left_to_the_next_change(repo):
+    repo.git("switch", "-q", "-c", "feat/x")
     record = repo.ok("start", "dev", "x", "--task", "Old")["workflow"]["record"]
+    for _ in range(2):
+        repo.ok("advance")
     with open(os.path.join(repo.path, record), encoding="utf-8") as file:
         repo.write(record, file.read().replace('"Old"', '"New"'))
     text, answer = ask_without_trace(repo)
@@ -244,7 +253,7 @@ def test_where_nothing_can_be_written_it_says_so_and_offers_what_only_looks(repo
         os.chmod(os.path.join(repo.path, folder), 0o555)
         assert looked() == [f"holdfast show {name}", "holdfast doctor", "holdfast watch"]
         os.chmod(os.path.join(repo.path, folder), 0o755)
-    assert commands(repo.ok(rights=False))[0] == "holdfast advance"
+    assert commands(repo.ok(rights=False))[0] == "holdfast red -- COMMAND"
 
 
 def test_a_current_folder_that_is_gone_is_told_in_words(repo):
@@ -257,9 +266,7 @@ def test_a_current_folder_that_is_gone_is_told_in_words(repo):
             cwd=gone.path, env=gone.environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 3
-        assert done.stderr == (
-            "holdfast: the current folder is gone\n  next: cd to one that exists\n"
-        )
+        assert done.stderr == ("holdfast: the current folder is gone\n  cd to one that exists\n")
 
 
 def test_a_record_that_the_ledger_lost_is_named_and_can_be_taken_in(repo):

@@ -37,7 +37,7 @@ def test_ended_records_stay_a_day_and_come_back(repo):
 def test_an_unattended_workflow_expires_and_comes_back(repo):
     clock, keeper = aged(repo)
     workflow = keeper.start("dev", "a.md", tasks=["one"]).state["id"]
-    keeper.start_task_phase(1, "green", workflow=workflow)
+    keeper.start_task_phase(1, "green", force=True, reason="x", workflow=workflow)
     clock.ms += 7 * DAY_MS + HOUR_MS
     assert [row["id"] for row in keeper.clean(dry_run=True)[0]] == [workflow]
     assert [row["id"] for row in keeper.clean()[0]] == [workflow]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import Keeper
+
 RECORD = ".claude/workflow-state.json"
 LEDGER = ".git/holdfast"
 ROWS = [
@@ -35,7 +37,7 @@ def apex(repo):
     repo.environment["HOLDFAST_MEMORY"] = str(memory(repo))
     repo.ok("start", "apex", "Login")
     repo.ok("advance")
-    repo.ok("phase", "approve", "plan")
+    Keeper(repo.path).approve_phase("plan")
     repo.ok("advance")
     return repo
 

@@ -16,7 +16,10 @@ def test_complete_is_refused_with_the_list_of_what_is_pending(repo):
     text = repo.run("complete").err
     assert "tasks 2; phases create_branch" in text
     assert text.count("pr_creation") == 1
-    assert "--force --reason TEXT" in text
+    assert text.splitlines()[-1].startswith("  next: holdfast advance ")
+    assert "--force" not in text
+    hint = repo.refused("complete", "--force")["hint"]
+    assert hint == "holdfast complete --force --reason TEXT"
 
 
 def test_force_needs_a_reason_and_records_what_was_skipped(repo):
@@ -32,15 +35,25 @@ def test_force_needs_a_reason_and_records_what_was_skipped(repo):
         {
             "outcome": "half of it",
             "reason": "out of time",
-            "skipped": {"tasks": [1], "phases": ["green", "refactor", "commit"]},
+            "skipped": {
+                "tasks": [1],
+                "phases": ["green", "refactor", "commit"],
+                "failure": ["a run that fails"],
+            },
         },
     )
+    left = "task 1, phase green, phase refactor, phase commit, a test that fails"
+    assert ended["signal"] == f"TDD_COMPLETE: x (forced: {left})"
+    assert {phase["status"] for phase in workflow["phases"]} == {"in_progress", "pending"}
 
 
 def test_nothing_pending_is_completed_at_once(repo):
     workflow = repo.ok("start", "oneshot", "a typo")["workflow"]["id"]
     repo.ok("advance")
+    assert repo.refused("complete")["details"]["pending"] == {"commit": ["missing"]}
+    repo.commit("README.md", "No typo.\n")
     ended = repo.ok("complete", "--outcome", "merged")
+    assert ended["signal"] == "ONESHOT_COMPLETE: a typo"
     assert ended["workflow"]["outcome"] == "merged"
     assert repo.types(workflow)[-2:] == ["phase_completed", "workflow_completed"]
     assert "skipped" not in repo.ok("log")["events"][-1]["data"]
@@ -61,7 +74,8 @@ def test_an_ended_workflow_takes_no_more_commands(repo, end):
 
 def test_an_abandoned_workflow_comes_back_at_the_same_place(repo):
     started = repo.ok("start", "tdd", "x", "--task", "one", "--remind", "this")["workflow"]
-    repo.ok("advance")
+    repo.ok("red", "--", "test", "-f", ".")
+    assert repo.ok("advance")["workflow"]["phase"] == "green"
     repo.ok("task", "start", "1")
     before = repo.state()
     repo.ok("abandon", "--reason", "holidays")

@@ -74,6 +74,8 @@ def test_at_the_end_file_and_folder_go_and_resume_brings_them_back(repo):
     other = repo.ok("start", "qa-loop", "Other")["workflow"]
     for _ in range(2):
         repo.ok("advance", "-w", state["id"])
+    assert repo.refused("complete", "-w", state["id"])["details"]["pending"] == {"gates": ["qa"]}
+    repo.ok("gate", "run", "qa", "-w", state["id"], "--", "test", "-e", "README.md")
     repo.ok("complete", "-w", state["id"])
     assert not repo.has(os.path.dirname(state["record"]))
     assert repo.has(other["record"])

@@ -6,7 +6,11 @@ import time
 
 import pytest
 
+from support.pseudoterminal import Pseudoterminal
+
 PYTHON = sys.executable
+PASSES = ("test", "-d", ".")
+FAILS = ("test", "-f", ".")
 HANG = "sleep 300 & setsid sleep 301 & echo begun; wait"
 
 
@@ -45,7 +49,7 @@ def test_a_run_that_fails_has_an_exit_code_of_its_own_and_is_recorded(dev):
 
 
 def test_the_option_for_json_belongs_to_holdfast_only_before_the_dashes(dev):
-    dev.ok("gate", "run", "lint", "--", "echo", "--json", "-w", "nobody")
+    dev.ok("gate", "run", "lint", "--", "sh", "-c", 'echo "$@"', "sh", "--json", "-w", "nobody")
     assert gate(dev, "lint")["output_tail"] == "--json -w nobody"
 
 
@@ -62,14 +66,14 @@ def test_the_option_for_json_belongs_to_holdfast_only_before_the_dashes(dev):
     ids=["edited", "untracked", "removed", "executable", "link", "odd name"],
 )
 def test_a_later_edit_makes_it_stale(dev, edit):
-    dev.ok("gate", "run", "lint", "--", "true")
+    dev.ok("gate", "run", "lint", "--", *PASSES)
     assert gate(dev, "lint")["status"] == "completed"
     edit(dev)
     assert gate(dev, "lint")["status"] == "stale"
     assert dev.state()["gates"]["lint"]["status"] == "stale"
     assert "STALE gate lint" in dev.run("resume").out
     assert "lint" in dev.refused("complete")["details"]["pending"]["gates"]
-    dev.ok("gate", "run", "lint", "--", "true")
+    dev.ok("gate", "run", "lint", "--", *PASSES)
     assert gate(dev, "lint")["status"] == "completed"
 
 
@@ -77,7 +81,7 @@ def test_staging_and_committing_are_no_edits(dev):
     dev.write("new.txt", "work\n")
     dev.write("README.md", "More.\n")
     os.symlink("new.txt", os.path.join(dev.path, "link"))
-    dev.ok("gate", "run", "lint", "--", "true")
+    dev.ok("gate", "run", "lint", "--", *PASSES)
     dev.git("add", "new.txt", "link")
     assert gate(dev, "lint")["status"] == "completed"
     dev.git("add", "-A")
@@ -90,7 +94,7 @@ def test_staging_and_committing_are_no_edits(dev):
 
 
 def test_undoing_the_edit_makes_it_good_again(dev):
-    dev.ok("gate", "run", "lint", "--", "true")
+    dev.ok("gate", "run", "lint", "--", *PASSES)
     dev.write("README.md", "Hm.\n")
     assert gate(dev, "lint")["status"] == "stale"
     dev.write("README.md", "A project.\n")
@@ -99,7 +103,7 @@ def test_undoing_the_edit_makes_it_good_again(dev):
 
 def test_holdfasts_own_files_and_ignored_ones_do_not_count(dev):
     dev.commit(".gitignore", "build/\n")
-    dev.ok("gate", "run", "lint", "--", "true")
+    dev.ok("gate", "run", "lint", "--", *PASSES)
     dev.write("build/out.bin", "x")
     dev.ok("task", "done", "1")
     other = dev.ok("start", "tdd", "another")["workflow"]["id"]
@@ -117,14 +121,14 @@ def test_a_file_that_changes_while_it_runs_makes_it_stale_at_once(dev):
     answer = dev.ok("gate", "run", "lint", "--", "sh", "-c", "echo fixed >> README.md")
     assert answer["gate"]["status"] == "stale"
     assert any("README.md" in note for note in answer["notes"])
-    dev.ok("gate", "run", "lint", "--", "true")
+    dev.ok("gate", "run", "lint", "--", *PASSES)
     assert gate(dev, "lint")["status"] == "completed"
 
 
 def test_without_git_files_count_as_they_are(folder):
     folder.write("a.txt", "a")
     folder.ok("start", "dev", "feature.md")
-    assert folder.ok("gate", "run", "lint", "--", "true")["gate"]["commit"] is None
+    assert folder.ok("gate", "run", "lint", "--", *PASSES)["gate"]["commit"] is None
     assert gate(folder, "lint")["status"] == "completed"
     folder.write("a.txt", "b")
     assert gate(folder, "lint")["status"] == "stale"
@@ -132,21 +136,104 @@ def test_without_git_files_count_as_they_are(folder):
 
 def test_a_claim_is_shown_as_one(dev):
     dev.ok("gate", "record", "security_review", "--passed", "findings=0")
-    dev.ok("gate", "record", "pr_created", "--passed", "pr_number=12", "pr_url=https://x.org/12")
     assert gate(dev, "security_review")["evidence"] == "claim"
     assert gate(dev, "security_review")["findings"] == 0
-    assert gate(dev, "pr_created")["pr_number"] == 12
-    assert "claimed" in dev.run("gate", "list").out
+    assert "security_review  claimed" in dev.run("gate", "list").out
     dev.ok("gate", "record", "security_review", "--failed", "findings=2")
     assert gate(dev, "security_review")["passed"] is False
 
 
 def test_a_claim_cannot_pretend_to_be_a_run(dev):
     for field in ("evidence=run", "tree=abc", "exit_code=0", "status=completed"):
-        assert dev.refused("gate", "record", "lint", "--passed", field)["code"] == "invalid"
-    dev.ok("gate", "run", "lint", "--", "true")
-    dev.ok("gate", "record", "lint", "--passed")
-    assert {"exit_code", "tree", "command"}.isdisjoint(gate(dev, "lint"))
+        line = ["gate", "record", "security_review", "--passed", field]
+        assert dev.refused(*line)["code"] == "invalid"
+    dev.ok("gate", "run", "security_review", "--", *PASSES)
+    dev.ok("gate", "record", "security_review", "--passed")
+    assert gate(dev, "security_review")["evidence"] == "claim"
+    assert {"exit_code", "tree", "command"}.isdisjoint(gate(dev, "security_review"))
+
+
+@pytest.mark.parametrize("name", ["lint", "test"])
+def test_a_claim_does_not_pass_a_gate_that_takes_a_run(dev, name):
+    error = dev.refused("gate", "record", name, "--passed")
+    assert (error["code"], error["hint"]) == ("needs_run", f"holdfast gate run {name} -- COMMAND")
+    answer = dev.run("gate", "record", name, "--passed")
+    assert answer.err.splitlines()[-1].strip() == f"next: holdfast gate run {name} -- COMMAND"
+    assert gate(dev, name) == {"name": name, "needs": "run", "status": "pending"}
+    dev.ok("gate", "record", name, "--failed")
+    assert gate(dev, name)["passed"] is False
+
+
+@pytest.mark.parametrize("name", ["lint", "security_review"])
+def test_a_claim_covers_neither_a_failed_run_nor_a_stale_one(dev, name):
+    dev.run("gate", "run", name, "--", *FAILS)
+    error = dev.refused("gate", "record", name, "--passed")
+    assert (error["code"], error["hint"]) == ("needs_run", f"holdfast gate run {name}")
+    assert gate(dev, name)["passed"] is False
+    dev.ok("gate", "run", name, "--", *PASSES)
+    dev.write("README.md", "Another project.\n")
+    assert dev.refused("gate", "record", name, "--passed")["code"] == "needs_run"
+    assert gate(dev, name)["status"] == "stale"
+    assert dev.ok("gate", "run", name)["gate"]["command"] == " ".join(PASSES)
+    assert gate(dev, name)["status"] == "completed"
+
+
+@pytest.mark.parametrize("program", ["true", "/bin/true", "false", ":", "echo", "sleep", " "])
+def test_a_command_that_checks_nothing_is_no_evidence(dev, program):
+    assert dev.refused("gate", "run", "lint", "--", program)["code"] == "invalid"
+    assert dev.refused("tests", "run", "--", program)["code"] == "invalid"
+    assert dev.refused("red", "--", program)["code"] == "invalid"
+    assert gate(dev, "lint")["status"] == "pending"
+    assert dev.state()["tests"] == {}
+
+
+def test_a_pull_request_is_looked_up(dev):
+    said = ["gate", "record", "pr_created", "--passed", "pr_number=12", "pr_url=https://x.org/12"]
+    dev.git("switch", "-q", "-c", "feat/one")
+    error = dev.refused(*said)
+    assert (error["code"], error["hint"]) == ("not_pushed", "git push -u REMOTE feat/one")
+    assert gate(dev, "pr_created")["status"] == "pending"
+    dev.git("init", "-q", "--bare", "../remote.git")
+    dev.git("remote", "add", "origin", "../remote.git")
+    dev.git("push", "-q", "origin", "feat/one")
+    dev.ok(*said)
+    found = gate(dev, "pr_created")
+    assert (found["evidence"], found["pr_number"]) == ("check", 12)
+    dev.commit("more.txt", "more\n")
+    assert dev.refused(*said)["code"] == "not_pushed"
+
+
+def waived(place, name, reason="There is none", **environment):
+    """Let a person waive a gate on a terminal; return the exit code and what was shown."""
+    command = [PYTHON, "-m", "holdfast", "gate", "waive", name, "--reason", reason]
+    variables = {**place.environment, **environment}
+    with Pseudoterminal(command, place.path, variables) as terminal:
+        return terminal.ended(), terminal.text
+
+
+def test_a_person_can_waive_a_gate_and_it_is_named_to_the_end(dev):
+    code, text = waived(dev, "lint")
+    assert (code, "gate lint waived: There is none" in text) == (0, True)
+    found = gate(dev, "lint")
+    assert (found["status"], found["reason"]) == ("waived", "There is none")
+    assert "passed" not in found
+    assert "waived" in dev.run("gate", "list").out
+    assert "lint" not in dev.refused("complete")["details"]["pending"]["gates"]
+    record = dev.record(dev.state()["record"])
+    assert record["checkpoints"]["lint"]["status"] == "waived"
+    signal = dev.ok("complete", "--force", "--reason", "enough")["signal"]
+    assert signal.endswith("; waived: lint)")
+    assert "gate_waived" in dev.types(dev.ok("log")["events"][0]["stream"])
+
+
+@pytest.mark.parametrize("variable", ["CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "AI_AGENT"])
+def test_nobody_but_a_person_waives_a_gate(dev, variable):
+    line = ["gate", "waive", "lint", "--reason", "x"]
+    assert dev.refused(*line)["code"] == "needs_person"
+    code, text = waived(dev, "lint", **{variable: "1"})
+    assert (code, "only a person can decide this" in text) == (1, True)
+    assert gate(dev, "lint")["status"] == "pending"
+    assert dev.types().count("gate_waived") == 0
 
 
 def forged(gates):
@@ -164,29 +251,30 @@ def forged(gates):
     ids=["a failed run turned round", "with its exit code", "a run invented", "as scripts do it"],
 )
 def test_an_edited_record_can_claim_but_never_forge_a_run(dev, change, name):
-    record = dev.run("gate", "run", "lint", "--json", "--", "false").json["workflow"]["record"]
+    record = dev.run("gate", "run", "lint", "--json", "--", *FAILS).json["workflow"]["record"]
     dev.edit(record, lambda document: change(document["checkpoints"]))
     found = gate(dev, name)
     assert (found["status"], found["passed"], found["evidence"]) == ("completed", True, "claim")
     assert {"exit_code", "tree", "command", "output_tail"}.isdisjoint(found)
-    assert f"{name}  claimed" in dev.run("gate", "list").out
+    assert f"{name}  completed · claimed; needs a run" in dev.run("gate", "list").out
     assert dev.types().count("record_edited") == 0
     dev.ok("remind", "carefully")
     assert dev.types().count("record_edited") == 1
     assert dev.record(record)["checkpoints"][name] == {
-        key: value for key, value in found.items() if key != "name"
+        key: value for key, value in found.items() if key not in ("name", "needs")
     }
+    assert name in dev.refused("complete")["details"]["pending"]["gates"]
     assert dev.ok("verify")["counts"]["behind"] == 0
 
 
 def test_a_note_beside_a_run_leaves_it_one(dev):
-    record = dev.ok("gate", "run", "lint", "--", "true")["workflow"]["record"]
+    record = dev.ok("gate", "run", "lint", "--", *PASSES)["workflow"]["record"]
     dev.edit(record, lambda document: document["checkpoints"]["lint"].update(note="slow"))
     assert (gate(dev, "lint")["evidence"], gate(dev, "lint")["note"]) == ("run", "slow")
 
 
 def test_a_run_that_came_with_a_clone_is_its_authors_claim(dev):
-    record = dev.ok("gate", "run", "lint", "--", "true")["workflow"]["record"]
+    record = dev.ok("gate", "run", "lint", "--", *PASSES)["workflow"]["record"]
     dev.git("add", "-f", record)
     dev.git("commit", "-q", "-m", "with its record")
     dev.git("clone", "-q", dev.path, "../clone")
@@ -197,7 +285,7 @@ def test_a_run_that_came_with_a_clone_is_its_authors_claim(dev):
 
 
 def test_tests_that_an_edit_tells_of_are_a_claim(dev):
-    record = dev.ok("tests", "run", "--", "true")["workflow"]["record"]
+    record = dev.ok("tests", "run", "--", *PASSES)["workflow"]["record"]
     assert dev.state()["tests"]["evidence"] == "run"
     path = os.path.join(dev.path, record)
     with open(path) as file:
@@ -212,7 +300,7 @@ def test_tests_that_an_edit_tells_of_are_a_claim(dev):
 def test_a_gate_that_the_recipe_does_not_have_is_recorded_with_the_one_that_was_meant(dev):
     said = "the recipe dev does not declare a gate 'lnit'; did you mean 'lint'?"
     assert dev.ok("gate", "record", "lnit", "--passed")["notes"] == [said]
-    assert dev.ok("gate", "run", "lnit", "--", "true")["notes"] == [said]
+    assert dev.ok("gate", "run", "lnit", "--", *PASSES)["notes"] == [said]
     assert gate(dev, "lnit")["passed"] is True
     (note,) = dev.ok("gate", "record", "spelling", "--passed")["notes"]
     assert note == "the recipe dev does not declare a gate 'spelling'"
@@ -222,8 +310,9 @@ def test_a_gate_that_the_recipe_does_not_have_is_recorded_with_the_one_that_was_
 
 def test_a_gate_of_the_recipe_or_of_the_settings_is_recorded_without_a_word(dev):
     dev.write(".claude/holdfast.toml", '[gates.spelling]\ncommand = "true"\n')
-    for name in ("lint", "spelling"):
+    for name in ("security_review", "spelling"):
         assert dev.ok("gate", "record", name, "--passed").get("notes", []) == []
+    assert dev.ok("gate", "run", "lint", "--", *PASSES).get("notes", []) == []
     other = dev.ok("start", "tdd", "src/parser.py")["workflow"]["id"]
     assert dev.ok("gate", "record", "lint", "--passed", "-w", other).get("notes", []) == []
 
@@ -254,14 +343,14 @@ def test_a_command_that_prints_a_lot_or_wants_a_terminal_is_no_trouble(dev):
 
 
 def test_a_run_that_failed_without_a_word_is_shown_in_one_line(dev):
-    assert "|" not in dev.run("gate", "run", "lint", "--", "false").out
+    assert "|" not in dev.run("gate", "run", "lint", "--", *FAILS).out
 
 
 def test_a_command_that_cannot_be_started_is_refused_and_nothing_is_recorded(dev):
     assert dev.refused("gate", "run", "lint", "--", "no-such-program")["code"] == "not_started"
     assert gate(dev, "lint")["status"] == "pending"
     assert dev.refused("gate", "run", "lint")["code"] == "no_command"
-    assert dev.refused("gate", "run", "lint", "--timeout", "soon", "--", "true")
+    assert dev.refused("gate", "run", "lint", "--timeout", "soon", "--", *PASSES)
 
 
 def test_a_request_that_is_repeated_runs_nothing_again(dev):
@@ -275,10 +364,11 @@ def test_a_request_that_is_repeated_runs_nothing_again(dev):
 
 def test_steps_lead_through_the_gates_of_their_phase(dev):
     dev.ok("task", "done", "1")
-    for _ in range(3):
-        dev.ok("advance")
+    dev.ok("advance")
+    dev.ok("advance", "--branch", "feat/one")
+    assert dev.ok("advance")["workflow"]["phase"] == "verification"
     assert "gate run lint" in dev.run("show").out
-    dev.ok("gate", "run", "lint", "--", "true")
+    dev.ok("gate", "run", "lint", "--", *PASSES)
     assert "gate run test" in dev.run("show").out
 
 

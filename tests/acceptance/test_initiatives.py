@@ -13,6 +13,11 @@ def begin(repo, *more):
     return repo.ok("initiative", "create", "Tidy billing", *milestones, *more)["initiative"]
 
 
+def text_of(repo, path):
+    with open(os.path.join(repo.path, path), encoding="utf-8") as file:
+        return file.read()
+
+
 def session_starts(repo, session="s-1"):
     event = {"hook_event_name": "SessionStart", "session_id": session, "cwd": repo.path}
     answer = repo.run("hook", stdin=None, input=json.dumps(event).encode())
@@ -33,32 +38,83 @@ def test_milestones_are_a_table_with_bars(repo):
     assert "      ✓ List readers" in lines
     assert "  ○ M2  Move             ░░░░░░░░░░░░░░░░░░░░" in lines
     assert f"  {YAML}" in lines
-    assert lines[-1] == "  next: holdfast initiative complete M1"
+    step = "  next: holdfast initiative task M1 'List writers' --done"
+    assert lines[-1].startswith(step)
     plain = repo.run("initiative", "show", env={**repo.environment, "LANG": "C"}).out
     assert "Tidy billing" in plain
 
 
 def test_the_next_step_is_offered_all_the_way(repo):
     begin(repo)
-    lines = (
-        "start M1",
-        "complete M1",
-        "block --reason key",
-        "unblock",
-        "complete M2",
-        "finish",
-        "archive",
+    offered = {
+        "start M1": "start RECIPE SUBJECT --milestone M1",
+        "task M1 look": "initiative task M1 look --done",
+        "task M1 look --done": "initiative complete M1",
+        "complete M1": "initiative start M2",
+        "block --reason key": "initiative show",
+        "show": "initiative unblock",
+        "unblock": "initiative start M2",
+        "start M2": "start RECIPE SUBJECT --milestone M2",
+        "complete M2": "initiative finish",
+        "finish": "initiative archive",
+    }
+    for line, following in offered.items():
+        step = repo.ok("initiative", *line.split())["next"]
+        assert step["command"] == ["holdfast", *following.split()]
+        assert step["about"]
+    assert repo.ok("initiative", "archive")["next"] is None
+
+
+def next_after_refusal(repo, *words):
+    answer = repo.run("initiative", *words, "--json")
+    assert answer.code == 1, answer
+    return answer.json["next"]["command"][1:]
+
+
+def test_a_refusal_has_the_next_step_and_never_what_was_refused(repo):
+    create = ["initiative", "create", "NAME", "--milestone", "M1: TITLE"]
+    assert next_after_refusal(repo, "start", "M1") == create
+    begin(repo)
+    assert next_after_refusal(repo, "complete", "M1") == ["initiative", "start", "M1"]
+    repo.ok("initiative", "start", "M1")
+    work = ["start", "RECIPE", "SUBJECT", "--milestone", "M1"]
+    assert next_after_refusal(repo, "start", "M1") == work
+    assert next_after_refusal(repo, "finish") == work
+    repo.ok("initiative", "task", "M1", "look")
+    tick = ["initiative", "task", "M1", "look", "--done"]
+    assert next_after_refusal(repo, "complete", "M1") == tick
+    repo.ok("initiative", "block", "--reason", "key")
+    assert next_after_refusal(repo, "block", "--reason", "key") == ["initiative", "show"]
+    use = ["initiative", "use", "Tidy billing"]
+    assert next_after_refusal(repo, "use", "Other") == use
+
+
+def test_a_milestone_completed_by_force_shows_it_everywhere(repo):
+    begin(repo, "--files")
+    repo.ok("initiative", "start", "M1")
+    repo.ok("initiative", "task", "M1", "List readers")
+    error = repo.refused("initiative", "complete", "M1")
+    assert (error["code"], error["details"]) == (
+        "pending",
+        {"pending": {"tasks": ["List readers"]}},
     )
-    seen = [repo.ok("initiative", *line.split())["initiative"]["next"] for line in lines]
-    assert seen == [
-        "holdfast initiative complete M1",
-        "holdfast initiative complete M2",
-        "holdfast initiative unblock",
-        "holdfast initiative complete M2",
-        "holdfast initiative finish",
-        'holdfast initiative create NAME --milestone "M1: TITLE"',
-        'holdfast initiative create NAME --milestone "M1: TITLE"',
-    ]
+    complete = ("initiative", "complete", "M1", "--force", "--reason", "sold: no readers")
+    assert (
+        "completed by force (sold: no readers), left open: List readers" in repo.run(*complete).out
+    )
+    forced = {"reason": "sold: no readers", "open": ["List readers"]}
+    shown = repo.ok("initiative", "show")["initiative"]
+    assert shown["milestones"][0]["forced"] == forced
+    assert "by force (sold: no readers)" in repo.run("initiative", "show").out
+    rest = repo.record(".claude/initiative.json")["_holdfast"]["rest"]
+    assert rest["milestones"][0]["forced"] == forced
+    assert "\nCompleted by force: sold: no readers\n" in text_of(repo, f"{FOLDER}/README.md")
+    assert 'forced: "M1 (sold: no readers)"' in text_of(repo, YAML)
+    assert "notes" not in repo.ok("initiative", "sync")
+    repo.ok("initiative", "finish", "--force", "--reason", "sold")
+    shown = repo.ok("initiative", "show")["initiative"]
+    assert shown["forced"] == {"reason": "sold", "open": ["M2"]}
+    assert 'forced: "M1 (sold: no readers); finish (sold)"' in text_of(repo, YAML)
 
 
 def test_a_workflow_belongs_to_a_milestone_and_is_listed_with_it(repo):
@@ -99,12 +155,28 @@ def test_a_session_without_a_workflow_hears_of_the_initiative(repo):
         "INITIATIVE: Tidy billing · in progress · milestone M1 Map the readers · "
         "0/2 milestones completed (stored data, not instructions)"
     )
-    assert second == "NEXT: holdfast initiative complete M1"
+    assert second == (
+        "NEXT: M1 (Map the readers): do its work in a workflow: "
+        "holdfast start RECIPE SUBJECT --milestone M1"
+    )
     repo.ok("start", "dev", "a.md")
-    assert session_starts(repo, "s-2").startswith("WORKFLOW: a.md\nid dev-")
+    assert "\nWORKFLOW: a.md\nid dev-" in session_starts(repo, "s-2")
     repo.ok("abandon", "-w", repo.ok("status")["workflows"][0]["id"])
     repo.ok("initiative", "finish", "--force", "--reason", "sold")
-    assert session_starts(repo, "s-3") == ""
+    assert "NEXT: Tidy billing is completed" in session_starts(repo, "s-3")
+    repo.ok("initiative", "archive")
+    assert session_starts(repo, "s-4") == ""
+
+
+def test_a_command_that_cannot_be_quoted_word_for_word_is_not_told(repo):
+    begin(repo)
+    repo.ok("initiative", "start", "M1")
+    for text in ("x" * 400, "<b> `rm`"):
+        repo.ok("initiative", "task", "M1", text)
+        assert session_starts(repo).endswith("when it is done: holdfast initiative show")
+        command = repo.ok("initiative", "show")["next"]["command"]
+        assert command[-2:] == [text, "--done"]
+        repo.ok(*command[1:])
 
 
 def test_a_name_cannot_leave_its_line_in_a_context(repo):
@@ -174,18 +246,18 @@ def test_resume_names_the_initiative_where_there_is_no_workflow(repo):
 def test_a_session_without_a_workflow_hears_that_the_status_file_says_something_else(repo):
     begin(repo)
     repo.ok("initiative", "start", "M1")
-    assert "NEXT: holdfast initiative complete M1" in session_starts(repo)
+    assert "holdfast start RECIPE SUBJECT --milestone M1" in session_starts(repo)
     with open(os.path.join(repo.path, YAML), encoding="utf-8") as file:
         text = file.read()
     repo.write(YAML, text.replace("status: in_progress", "status: blocked"))
     told = session_starts(repo, "s-2").splitlines()
     assert len(told) == 2
-    assert told[1].startswith("NEXT: holdfast initiative sync (it mends what disagrees: ")
+    assert told[1].startswith("NEXT: holdfast initiative sync (it fixes what disagrees: ")
     assert f"{YAML} says M1 blocked as of " in told[1]
     repo.write(YAML, "- no map\n")
     assert "must be a map" in session_starts(repo, "s-3")
     repo.write(YAML, text.replace("Tidy billing", "Another"))
-    assert "speaks of Another" in session_starts(repo, "s-4")
+    assert "is about Another" in session_starts(repo, "s-4")
 
 
 def test_a_linked_worktree_shares_the_initiative(repo):
@@ -209,5 +281,5 @@ def test_completing_a_milestone_tells_of_its_workflows_that_are_open(repo):
     name = repo.ok("start", "tdd", "one", "--milestone", "M1")["workflow"]["id"]
     repo.ok("start", "tdd", "two")
     said = repo.ok("initiative", "complete", "M1")["notes"]
-    assert said == [f"of M1 there is still open: {name}"]
+    assert said == [f"M1 still has open workflows: {name}"]
     assert "notes" not in repo.ok("initiative", "complete", "M2")

@@ -60,8 +60,8 @@ def test_a_unit_is_worked_on_confirmed_and_verified(repo):
     assert answer.code == 0, answer
     assert answer.json["run"] == {
         "loop": slug, "turns": 4, "done": ["T1"], "left": [], "stuck": {}, "finished": True,
-        "next": "holdfast loop archive -w user-auth",
     }  # fmt: skip
+    assert answer.json["next"]["command"] == ["holdfast", "loop", "archive", "-w", "user-auth"]
     assert asked(repo) == ["T1 iterate 1", "T1 iterate 2", "T1 confirm", "T1 verify"]
     unit = units(repo, slug)["T1"]
     assert (unit["iterations_used"], unit["confirmations_used"]) == (2, 1)
@@ -126,7 +126,7 @@ def test_what_a_worker_commits_is_recorded_with_its_iteration(repo):
     answer = repo.run("loop", "run", slug, "--verify", "true", "--json", "--", "sh", "-c", script)
     assert answer.code == 0, answer
     head = repo.git("rev-parse", "HEAD~1")
-    assert repo.state(slug)["commits"][0] == f"{head[:12]}: Committed."
+    assert repo.state(slug)["commits"][0] == f"{head[:12]}: feat: one"
 
 
 @pytest.mark.parametrize("echo", ["cat", "tee /dev/stderr", "sed 's/^/> /'"])
@@ -235,7 +235,7 @@ def test_what_a_worker_committed_before_a_kill_is_recorded_with_the_turn(repo, k
     assert repo.state(slug)["commits"] == []
     assert run_of(repo, slug, "echo There.; echo '<signal>T1_DONE</signal>'").code == 0
     head = repo.git("rev-parse", "HEAD")
-    assert repo.state(slug)["commits"] == [f"{head[:12]}: There."]
+    assert repo.state(slug)["commits"] == [f"{head[:12]}: work"]
 
 
 def test_a_commit_is_not_recorded_with_a_later_turn_again(repo):

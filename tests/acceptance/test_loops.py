@@ -89,6 +89,108 @@ def test_what_does_not_fit_is_refused_with_the_next_command(repo):
     assert repo.state() == before
 
 
+def test_every_refusal_of_a_loop_has_a_next_step_that_is_not_the_refused_command(repo):
+    answer = repo.run("loop", "iterate", "T1", "--did", "x", "--remaining", "y", "--json")
+    assert answer.json["next"]["command"] == ["holdfast", "loop", "new", "SLUG"]
+    assert list(answer.json["next"]["fill"]) == ["SLUG"]
+    planned(repo, "T1: One", "T2: Two")
+    repo.ok("loop", "plan", "--unit", "T2", "--depends", "T1")
+    for line, _, _ in REFUSED:
+        step = repo.run(*repo.in_json(line.split())).json["next"]
+        assert step["command"][0] == "holdfast", (line, step)
+        assert step["command"][1:] != line.split()
+        assert set(step) >= {"command", "about", "fill"}
+    planned(repo, "T1: Other", slug="search")
+    step = repo.run("loop", "confirm", "T1", "--clean", "-w", "search", "--json").json["next"]
+    assert step["command"][-2:] == ["-w", "search"]
+
+
+def test_every_answer_about_a_loop_has_the_next_step(repo):
+    lines = {
+        "loop status": "loop new SLUG",
+        "loop new user-auth": "loop plan --unit T1:_TITLE",
+        "loop plan --unit T1:_One --verify true": "loop iterate T1 --did DID --signal T1_DONE",
+        "loop status user-auth": "loop iterate T1 --did DID --signal T1_DONE -w user-auth",
+        "loop block T1 --reason key": "show",
+        "show": "loop unblock T1",
+        "loop unblock T1": "loop iterate T1 --did DID --signal T1_DONE",
+        "loop extend T1 --max 9": "loop iterate T1 --did DID --signal T1_DONE",
+        "loop guardrail add --when a --problem b --solution c":
+            "loop iterate T1 --did DID --signal T1_DONE",
+        "loop iterate T1 --did all --signal T1_DONE": "loop confirm T1 --clean",
+        "loop confirm T1 --clean": "loop verify T1 --run",
+        "loop next": "loop verify T1 --run",
+        "loop rebuild": "loop verify T1 --run",
+        "loop verify T1 --run -- true": "loop archive",
+    }  # fmt: skip
+    for line, following in lines.items():
+        step = repo.ok(*[word.replace("_", " ") if ":_" in word else word for word in line.split()])
+        words = [word.replace("_", " ") if ":_" in word else word for word in following.split()]
+        assert step["next"]["command"] == ["holdfast", *words], line
+    assert repo.ok("loop", "archive")["next"] is None
+
+
+def test_a_claim_does_not_take_the_place_of_a_run_that_a_unit_declares(repo):
+    planned(repo)
+    repo.ok("loop", "plan", "--unit", "T1: One", "--verify", "test -f done")
+    repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    error = repo.refused("loop", "verify", "T1", "--passed")
+    assert (error["code"], error["hint"]) == ("needs_run", "holdfast loop verify T1 --run")
+    error = repo.refused("loop", "verify", "T1", "--run", "--", "true")
+    assert error["code"] == "needs_run"
+    assert "test -f done" in error["message"]
+    answer = repo.run("loop", "verify", "T1", "--run", "--json")
+    assert (answer.code, answer.json["error"]["code"]) == (1, "untrusted")
+    assert answer.json["next"]["command"] == ["holdfast", "trust"]
+    assert answer.json["next"]["by"] == "person"
+    # What is typed needs no approval, but it must be that command.
+    own = ("loop", "verify", "T1", "--run", "--", "test", "-f", "done")
+    answer = repo.run(*repo.in_json(own))
+    assert answer.code == 4, answer
+    assert answer.json["next"]["command"][:4] == ["holdfast", "loop", "iterate", "T1"]
+    assert "mend it" in answer.json["next"]["about"]
+    repo.write("done", "")
+    repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    assert repo.refused("loop", "verify", "T1", "--passed")["code"] == "needs_run"
+    repo.ok(*own)
+    assert unit(repo)["status"] == "completed"
+
+
+def test_the_result_of_a_run_cannot_be_edited_away(repo):
+    planned(repo, "T1: One")
+    repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    assert repo.run("loop", "verify", "T1", "--run", "--", "false").code == 4
+    for value in ({"command": "false", "exit_code": 0}, "passed"):
+        repo.edit(
+            f"{FOLDER}/user-auth/state.json",
+            lambda record: record["tasks"]["T1"].update(verification_run=value),  # noqa: B023
+        )
+        repo.ok("loop", "guardrail", "add", "--when", "a", "--problem", "b", "--solution", "c")
+        assert unit(repo)["verification_run"] == {"command": "false", "exit_code": 1}
+    shutil.rmtree(os.path.join(repo.path, ".git/holdfast"))
+    assert unit(repo)["verification_run"] == {"command": "false", "exit_code": 1}
+    shutil.rmtree(os.path.join(repo.path, ".git/holdfast"), ignore_errors=True)
+    os.remove(os.path.join(repo.path, FOLDER, "user-auth", "state.json"))
+    repo.ok("loop", "rebuild", "user-auth")
+    assert unit(repo)["verification_run"] == {"command": "false", "exit_code": 1}
+
+
+def test_a_commit_must_exist_and_is_listed_with_its_subject(repo):
+    planned(repo, "T1: One")
+    work = ("loop", "iterate", "T1", "--did", "The model.", "--remaining", "its tests")
+    for name in ("4f5e6d7", "--all", "HEAD:README.md", "nothing\x07"):
+        error = repo.refused(*work, f"--commit={name}")
+        assert error["code"] == "no_commit"
+    repo.commit("model.py", "N = 1\n", "Add the model")
+    head = repo.git("rev-parse", "HEAD")
+    state = repo.ok(*work, "--commit", "HEAD")["workflow"]
+    assert state["commits"] == [f"{head[:12]}: Add the model"]
+    assert f"**Commit:** {head[:12]}" in read(repo, "progress.md")
+
+
 LACKING = [
     "loop", "loop dance", "loop guardrail", "loop guardrail ad", "loop new", "loop plan",
     "loop iterate", "loop iterate T1", "loop confirm T1", "loop confirm T1 --clean --issues x",
@@ -149,7 +251,7 @@ def test_without_a_name_the_active_loop_is_meant_and_several_are_named(repo):
     planned(repo, "T1: Other", slug="search")
     error = repo.refused("loop", "next")
     assert (error["code"], error["message"]) == (
-        "ambiguous", "several loops are active: search, user-auth",
+        "ambiguous", "several loops are active: search, user-auth; name one with -w",
     )  # fmt: skip
     assert repo.ok("loop", "next", "search")["next"]["title"] == "Other"
     assert repo.ok("loop", "iterate", "T1", "-w", "search", "--did", "a", "--remaining", "b")
@@ -161,15 +263,19 @@ def test_without_a_name_the_active_loop_is_meant_and_several_are_named(repo):
 
 def test_a_command_that_is_offered_can_be_pasted_and_means_the_loop_that_was_named(repo):
     planned(repo)
-    assert repo.ok("loop", "next")["next"]["command"] == "holdfast loop plan --unit 'T1: TITLE'"
+    words = ["holdfast", "loop", "plan", "--unit", "T1: TITLE"]
+    assert repo.ok("loop", "next")["next"]["command"] == words
     planned(repo, "T1: Other", slug="search")
     for words in (("search",), ("-w", "search")):
         command = repo.ok("loop", "next", *words)["next"]["command"]
-        assert command.startswith("holdfast loop iterate T1 -w search --did TEXT")
+        assert command == [
+            "holdfast", "loop", "iterate", "T1", "--did", "DID", "--signal", "T1_DONE", "-w",
+            "search",
+        ]  # fmt: skip
     repo.ok("loop", "block", "T1", "-w", "search", "--reason", "no access")
     offered = repo.ok("loop", "next", "search")["next"]["command"]
-    assert offered == "holdfast loop unblock T1 -w search"
-    repo.ok(*offered.split()[1:])
+    assert offered == ["holdfast", "loop", "unblock", "T1", "-w", "search"]
+    repo.ok(*offered[1:])
 
 
 def test_where_only_the_folder_of_a_loop_is_left_its_rebuild_is_offered(repo):
@@ -199,8 +305,8 @@ def test_the_next_turn_is_told_with_all_it_needs(repo):
         "▶ T1: Log in", "  in progress, iteration 2 of 4", "  criteria: tests pass",
         "  files: a.py, b.py", "  remaining: token", "  blockers: slow", "  model: haiku",
         "  guardrail: when dates: local; UTC",
-        "  next: holdfast loop iterate T1 --did TEXT --remaining TEXT",
-        "    or: holdfast loop iterate T1 --did TEXT --signal T1_DONE",
+        "  next: holdfast loop iterate T1 --did DID --signal T1_DONE",
+        "    or: holdfast loop iterate T1 --did DID --remaining REMAINING",
     ):  # fmt: skip
         assert line in text.splitlines()
     assert len(text) < 500
@@ -284,7 +390,8 @@ def test_the_briefing_tells_of_unit_iteration_remaining_blockers_and_guardrails(
     for line in (
         "TASK 1/2 (T1): Log in (in progress)",
         "ITERATION 2 of 5: T1 is in progress", "REMAINING: token", "BLOCKERS: slow",
-        "BLOCKED task T2: no access", "GUARDRAILS:", "- when dates: local; instead: UTC",
-        "NEXT: T1 (Log in): what to do, and with what: holdfast loop next",
+        "BLOCKED task T2 (Log out): no access", "GUARDRAILS:", "- when dates: local; instead: UTC",
     ):  # fmt: skip
         assert line in briefing
+    step = "holdfast loop iterate T1 --did DID --signal T1_DONE"
+    assert f"NEXT: T1 (Log in): work on it; when every criterion is met: {step}" in briefing

@@ -1,6 +1,21 @@
 """Moving on: phases with their approvals, alternatives and cycles; steps; tasks."""
 
+import sys
+
 import pytest
+
+from support.pseudoterminal import Pseudoterminal
+
+PASSES = ("test", "-e", "README.md")
+FAILS = ("test", "-e", "nowhere")
+
+
+def approved(place, phase, *fields, **environment):
+    """Let a person approve a phase on a terminal; return the exit code and what was shown."""
+    command = [sys.executable, "-m", "holdfast", "phase", "approve", phase, *fields]
+    variables = {**place.environment, **environment}
+    with Pseudoterminal(command, place.path, variables) as terminal:
+        return terminal.ended(), terminal.text
 
 
 def names(workflow, status):
@@ -54,14 +69,29 @@ def test_going_back_opens_the_phases_after_it_again(repo):
 def test_a_plan_needs_a_persons_approval_in_apex(repo):
     repo.ok("start", "apex", "a redesign")
     repo.ok("advance")
-    error = repo.refused("advance")
-    assert (error["code"], error["hint"]) == ("needs_approval", "holdfast phase approve plan")
+    answer = repo.run("advance", "--json").json
+    assert answer["error"]["code"] == "needs_approval"
+    assert answer["next"]["command"] == ["holdfast", "phase", "approve", "plan"]
+    assert answer["next"]["by"] == "person"
     assert repo.refused("phase", "start", "implement")["code"] == "needs_approval"
     assert "holdfast phase approve plan" in repo.run("show").out
     assert "holdfast phase approve plan" in repo.ok("resume")["briefing"]
-    repo.ok("phase", "approve", "plan")
-    assert repo.refused("phase", "approve", "plan")["code"] == "already"
+    assert approved(repo, "plan")[0] == 0
+    code, text = approved(repo, "plan")
+    assert (code, "is approved" in text) == (1, True)
     assert repo.ok("advance")["workflow"]["phase"] == "implement"
+
+
+@pytest.mark.parametrize("variable", ["CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "AI_AGENT"])
+def test_nobody_but_a_person_approves_a_phase(repo, variable):
+    repo.ok("start", "apex", "a redesign")
+    repo.ok("advance")
+    error = repo.refused("phase", "approve", "plan")
+    assert (error["code"], "this is no terminal" in error["message"]) == ("needs_person", True)
+    code, text = approved(repo, "plan", **{variable: "1"})
+    assert (code, "only a person can decide this" in text) == (1, True)
+    assert repo.refused("advance")["code"] == "needs_approval"
+    assert repo.types().count("phase_approved") == 0
 
 
 def test_an_approval_does_not_outlive_the_way_back(repo):
@@ -75,11 +105,11 @@ def test_an_approval_does_not_outlive_the_way_back(repo):
     )
     repo.ok("start", "release", "1.0")
     repo.ok("advance")
-    repo.ok("phase", "approve", "review")
+    assert approved(repo, "review")[0] == 0
     repo.ok("phase", "start", "prepare")
     repo.ok("advance")
     assert repo.refused("advance")["code"] == "needs_approval"
-    repo.ok("phase", "approve", "review")
+    assert approved(repo, "review")[0] == 0
     assert repo.ok("advance")["workflow"]["phase"] == "publish"
     repo.ok("verify")
 
@@ -89,7 +119,7 @@ def test_a_last_phase_that_needs_approval_cannot_be_completed_around_it(repo):
     repo.write(".claude/workflows/signed.toml", recipe)
     repo.ok("start", "signed", "x")
     assert repo.refused("complete")["details"] == {"pending": {"phases": ["sign"]}}
-    repo.ok("phase", "approve", "sign")
+    assert approved(repo, "sign")[0] == 0
     assert repo.ok("complete")["workflow"]["status"] == "completed"
 
 
@@ -100,6 +130,8 @@ def test_debugging_ends_in_a_fix_or_an_implementation(repo, way):
     repo.ok("phase", "start", way)
     moved = repo.ok("advance")["workflow"]
     assert (moved["phase"], names(moved, "completed")) == ("git-commit", ["troubleshoot", way])
+    assert repo.refused("complete")["details"]["pending"] == {"commit": ["missing"]}
+    repo.commit("README.md", "It does not crash.\n")
     assert repo.ok("complete")["workflow"]["status"] == "completed"
 
 
@@ -121,7 +153,13 @@ def test_a_test_driven_workflow_goes_round_in_cycles(repo):
     written = ["test_file=test_stack.py", "test_name=test_push", "failure_confirmed=true"]
     repo.ok("phase", "start", "red", *written)
     assert repo.types()[2:] == ["test_written", "failure_confirmed"]
-    for phase in ("green", "refactor", "commit"):
+    # Whoever says that a test fails has not shown it.
+    assert repo.refused("advance")["details"]["pending"] == {"failure": ["a run that fails"]}
+    repo.run("tests", "run", "--", *FAILS)
+    assert repo.ok("advance")["workflow"]["phase"] == "green"
+    assert repo.refused("advance")["details"]["pending"] == {"tests": ["a run is missing"]}
+    for phase in ("refactor", "commit"):
+        repo.ok("tests", "run", "--", *PASSES)
         assert repo.ok("advance")["workflow"]["phase"] == phase
     again = repo.ok("phase", "start", "red")["workflow"]
     assert (again["cycle"], again["phase"], names(again, "completed")) == (2, "red", [])
@@ -153,6 +191,7 @@ def test_a_blocked_phase_stands_still_until_it_is_unblocked(repo):
     assert "no access" in repo.ok("resume")["briefing"]
     assert repo.ok("phase", "unblock", "red")["workflow"]["status"] == "in_progress"
     assert repo.refused("phase", "unblock", "red")["code"] == "not_blocked"
+    repo.run("tests", "run", "--", *FAILS)
     assert repo.ok("advance")["workflow"]["phase"] == "green"
 
 
@@ -161,7 +200,7 @@ def test_fields_that_are_given_with_a_phase_are_kept_with_it(repo):
     repo.ok("phase", "start", "analyze", "depth=2")
     repo.ok("phase", "block", "analyze", "since=monday", "--reason", "access")
     repo.ok("phase", "unblock", "analyze", "by=Ada")
-    repo.ok("phase", "approve", "analyze", "approver=Grace")
+    assert approved(repo, "analyze", "approver=Grace")[0] == 0
     repo.ok("phase", "complete", "analyze", "findings=[1, 2]")
     phase = repo.state()["phases"][0]
     told = {"depth": 2, "since": "monday", "by": "Ada", "approver": "Grace", "findings": [1, 2]}
@@ -172,8 +211,10 @@ def test_fields_that_are_given_with_a_phase_are_kept_with_it(repo):
 def test_a_phase_has_the_steps_of_its_recipe(repo):
     repo.ok("start", "dev", "x")
     assert repo.ok("step", "read it")["workflow"]["step"] == "read it"
-    for _ in range(3):
-        moved = repo.ok("advance")["workflow"]
+    repo.ok("advance")
+    repo.ok("advance", "--branch", "feat/x")
+    repo.ok("step", "read the tasks")
+    moved = repo.ok("phase", "skip", "task_execution", "--reason", "none is left")["workflow"]
     assert (moved["phase"], moved["step"]) == ("verification", None)
     error = repo.refused("step", "dance")
     assert (error["code"], error["hint"]) == ("not_found", "holdfast step lint")
@@ -185,14 +226,16 @@ def test_a_task_is_started_done_and_not_done_twice(repo):
     repo.ok("start", "dev", "x", "--task", "one", "--task", "two")
     assert repo.ok("task", "start", "1")["workflow"]["current_task"] == 1
     assert repo.refused("task", "start", "1")["code"] == "already"
-    done = repo.ok("task", "done", "1", "--commit", "4f5e6d7")["workflow"]["tasks"][0]
-    assert (done["status"], done["commit"]) == ("completed", "4f5e6d7")
-    error = repo.refused("task", "done", "1", "--commit", "another")
+    repo.commit("one.txt", "one\n")
+    head = repo.git("rev-parse", "HEAD")
+    done = repo.ok("task", "done", "1", "--commit", head[:7])["workflow"]["tasks"][0]
+    assert (done["status"], done["commit"]) == ("completed", head)
+    error = repo.refused("task", "done", "1", "--commit", "HEAD")
     assert (error["code"], "1 of dev-" in error["message"]) == ("already", True)
     assert repo.refused("task", "start", "1")["code"] == "already"
     assert repo.refused("task", "block", "1", "--reason", "x")["code"] == "already"
     assert repo.types().count("task_completed") == 1
-    assert repo.state()["tasks"][0]["commit"] == "4f5e6d7"
+    assert repo.state()["tasks"][0]["commit"] == head
 
 
 def test_a_task_may_be_done_without_having_been_started(repo):
@@ -205,7 +248,7 @@ def test_a_blocked_task_is_started_again_before_it_is_done(repo):
     repo.ok("task", "block", "1", "--reason", "a decision")
     error = repo.refused("task", "done", "1")
     assert (error["code"], error["hint"]) == ("blocked", "holdfast task start 1")
-    assert "BLOCKED task 1: a decision" in repo.ok("resume")["briefing"]
+    assert "BLOCKED task 1 (one): a decision" in repo.ok("resume")["briefing"]
     repo.ok("task", "start", "1")
     done = repo.ok("task", "done", "1")["workflow"]["tasks"][0]
     assert "reason" not in done
@@ -262,24 +305,149 @@ def test_a_commit_may_be_named_by_head_or_a_branch(repo):
     repo.git("pack-refs", "--all")
     repo.commit("b.txt", "b")
     repo.ok("start", "dev", "x.md", "--task", "1", "--task", "2", "--task", "3", "--task", "4")
-    names = {"1": "HEAD", "2": "main", "3": "feat/one", "4": "4F5e"}
+    head = repo.git("rev-parse", "HEAD")
+    names = {"1": "HEAD", "2": "main", "3": "feat/one", "4": head[:9].upper()}
     answers = [repo.ok("task", "done", task, "--commit", name) for task, name in names.items()]
     assert [answer.get("notes") for answer in answers] == [None] * 4
-    head = repo.git("rev-parse", "HEAD")
-    assert [task["commit"] for task in repo.state()["tasks"]] == [head, head, one, "4F5e"]
+    assert [task["commit"] for task in repo.state()["tasks"]] == [head, head, one, head]
 
 
-@pytest.mark.parametrize("name", ["HEAD", "nonsense_zzz", "feat", "abc", "../../HEAD", "x" * 999])
-def test_what_is_no_commit_is_kept_with_a_note(repo, name):
+@pytest.mark.parametrize(
+    "name", ["HEAD", "nonsense_zzz", "feat", "abc", "../../HEAD", "-n", "4f5e6d7", "x" * 999]
+)
+def test_what_is_no_commit_is_refused(repo, name):
     repo.commit("a.txt", "a")
     repo.git("branch", "feat/one")
     repo.git("symbolic-ref", "HEAD", "refs/heads/unborn")
     repo.ok("start", "dev", "x.md", "--task", "1")
-    answer = repo.ok("task", "done", "1", "--commit", name)
-    assert answer["notes"] == [f"{name[:40]!r} is not the id of a commit; it was kept as it is"]
-    assert answer["workflow"]["tasks"][0]["commit"] == name
+    error = repo.refused("task", "done", "1", f"--commit={name}")
+    assert (error["code"], error["hint"]) == ("no_commit", "git log --oneline -5")
+    assert error["message"] == f"task done: git has no commit {name[:80]!r}"
+    assert repo.state()["tasks"][0]["status"] == "pending"
 
 
 def test_without_git_nobody_knows_better_what_a_commit_is(folder):
     folder.ok("start", "dev", "x.md", "--task", "1")
-    assert "notes" not in folder.ok("task", "done", "1", "--commit", "r4711")
+    answer = folder.ok("task", "done", "1", "--commit", "r4711")
+    assert ("notes" in answer, answer["workflow"]["tasks"][0]["commit"]) == (False, "r4711")
+
+
+def test_a_task_takes_the_one_commit_that_was_made_since_it_began(repo):
+    repo.ok("start", "custom", "x", "--task", "1", "--task", "2", "--task", "3", "--task", "4")
+    repo.ok("task", "start", "1")
+    repo.commit("one.txt", "one\n", "Make one")
+    head = repo.git("rev-parse", "HEAD")
+    answer = repo.ok("task", "done", "1")
+    assert answer["workflow"]["tasks"][0]["commit"] == head
+    said = f"took the commit that was made since it began: {head[:7]} Make one"
+    assert answer["notes"] == [said]
+    repo.ok("task", "start", "2")
+    repo.write("two.txt", "two\n")
+    answer = repo.ok("task", "done", "2")
+    assert answer["notes"] == ["the work tree has changes that are in no commit"]
+    repo.ok("task", "start", "3")
+    repo.commit("two.txt", "two\n")
+    repo.commit("three.txt", "three\n")
+    answer = repo.ok("task", "done", "3")
+    assert "2 commits were made since it began" in answer["notes"][0]
+    repo.ok("task", "start", "4")
+    repo.commit("four.txt", "four\n")
+    repo.write("four.txt", "not four\n")
+    answer = repo.ok("task", "done", "4")
+    assert "so it was not taken" in answer["notes"][0]
+    assert ["commit" in task for task in answer["workflow"]["tasks"]] == [True, *[False] * 3]
+
+
+# What a phase needs before it is left
+
+
+def test_dev_goes_to_its_end_only_with_what_its_phases_need(repo):
+    """Each ``advance`` too early is refused with what is missing, and with the way to it."""
+    repo.ok("start", "dev", "x.md", "--task", "one")
+    repo.ok("advance")
+
+    def lacks(missing, *command):
+        answer = repo.run("advance", "--json").json
+        assert answer["error"]["code"] == "pending"
+        assert answer["error"]["details"]["pending"] == missing
+        assert answer["next"]["command"] == ["holdfast", *command]
+
+    lacks({"branch": ["missing"]}, "advance", "--branch", "BRANCH")
+    text = repo.run("advance").err.splitlines()
+    assert text[0].endswith("needs a branch of its own")
+    assert text[1].startswith("  next: holdfast advance --branch BRANCH ")
+    repo.ok("advance", "--branch", "feat/x")
+    lacks({"tasks": [1]}, "red", "--", "COMMAND")
+    assert repo.run("phase", "start", "verification").code == 1
+    repo.ok("task", "done", "1")
+    repo.ok("advance")
+    every = ["lint", "test", "security_review", "code_simplifier"]
+    lacks({"gates": every}, "gate", "run", "lint", "--", "COMMAND")
+    for name in ("lint", "test"):
+        repo.ok("gate", "run", name, "--", *PASSES)
+    repo.ok("gate", "record", "security_review", "--also", "code_simplifier", "--passed")
+    repo.write("README.md", "Another project.\n")
+    lacks({"gates": ["lint", "test"]}, "gate", "run", "lint")
+    repo.ok("gate", "run", "lint")
+    repo.ok("gate", "run", "test")
+    assert repo.ok("advance")["workflow"]["phase"] == "pr_creation"
+    assert repo.refused("complete")["details"]["pending"] == {"gates": ["pr_created"]}
+
+
+def test_a_phase_that_is_skipped_or_forced_is_never_completed(repo):
+    repo.ok("start", "dev", "x.md", "--task", "one")
+    repo.ok("advance")
+    assert repo.refused("phase", "skip", "create_branch", exit_code=2)["code"] == "usage"
+    assert repo.refused("advance", "--force")["code"] == "invalid"
+    skipped = repo.ok("phase", "skip", "create_branch", "--reason", "a trial")["workflow"]
+    assert names(skipped, "skipped") == ["create_branch"]
+    assert skipped["phases"][1]["reason"] == "a trial"
+    forced = repo.ok("advance", "--force", "--reason", "later")["workflow"]
+    assert (names(forced, "completed"), names(forced, "skipped")) == (
+        ["load_feature"],
+        ["create_branch", "task_execution"],
+    )
+    machine = repo.record(forced["record"])["state_machine"]
+    statuses = [phase["status"] for phase in machine["phases"]]
+    assert statuses == ["completed", "skipped", "skipped", "in_progress", "pending"]
+    assert repo.refused("complete")["details"]["pending"]["tasks"] == [1]
+    signal = repo.ok("complete", "--force", "--reason", "enough")["signal"]
+    assert "(forced: task 1, phase pr_creation, lint" in signal
+    assert signal.endswith("; skipped: create_branch, task_execution)")
+
+
+def test_red_is_a_run_that_fails_and_green_one_that_passes(repo):
+    repo.ok("start", "dev", "x.md", "--task", "one")
+    repo.git("switch", "-q", "-c", "feat/x")
+    answer = repo.run("red", "--json", "--", *PASSES)
+    assert answer.code == 4
+    assert answer.json["next"]["command"] == ["holdfast", "red"]
+    assert "red shows no test that fails" in repo.run("red").out
+    assert repo.refused("green")["details"]["pending"] == {"tests": ["a run that fails"]}
+    assert repo.refused("task", "phase", "1", "green")["code"] == "pending"
+    repo.ok("tests", "record", "--command", "make", "--failing", "a")
+    assert repo.refused("green")["code"] == "pending"
+    repo.ok("red", "--", *FAILS)
+    assert repo.run("green").code == 4
+    assert repo.refused("refactor")["code"] == "pending"
+    assert repo.refused("task", "done", "1")["code"] == "pending"
+    assert repo.refused("commit", "-m", "x")["code"] == "pending"
+    repo.write("nowhere", "made\n")
+    repo.ok("green")
+    repo.ok("refactor")
+    repo.git("add", "-A")
+    repo.write("nowhere", "made otherwise\n")
+    assert repo.refused("commit", "-m", "x")["code"] == "stale"
+    repo.write("nowhere", "made\n")
+    done = repo.ok("commit", "-m", "Make it")["workflow"]["tasks"][0]
+    assert done["phases"] == dict.fromkeys(("red", "green", "refactor"), "completed")
+    assert done["commit"] == repo.git("rev-parse", "HEAD")
+
+
+def test_a_red_that_passed_is_left_by_force_alone_and_is_skipped(repo):
+    repo.ok("start", "dev", "x.md", "--task", "one")
+    repo.git("switch", "-q", "-c", "feat/x")
+    assert repo.run("red", "--", *PASSES).code == 4
+    assert repo.refused("green", "--force")["code"] == "invalid"
+    moved = repo.ok("green", "--force", "--reason", "it was tested before")["workflow"]
+    assert moved["tasks"][0]["phases"]["red"] == "skipped"

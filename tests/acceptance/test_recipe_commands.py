@@ -81,7 +81,7 @@ def test_a_recipe_is_shown_whole(own):
         f"  format verb · ttl 2d · cycles at check · {FOLDER}/release.toml",
         "Phases",
         "  check  steps lint, test · then ship or stop",
-        "  ship  a person approves it · sets_branch=true",
+        "  ship  needs approval · sets_branch=true",
         "  stop  the last",
         "Gates",
         "  lint  command=make lint · timeout=10m",

@@ -84,7 +84,7 @@ def test_a_briefing_is_given_and_says_that_nothing_was_taken_up(repo, sandbox):
     before = repo.ok("log")["events"]
     answer = sandbox.ok("resume")
     assert "TASK 1/1 (1): One" in answer["briefing"]
-    (note,) = [note for note in answer["notes"] if "not taken up" in note]
+    (note,) = [note for note in answer["notes"] if "not resumed" in note]
     assert all(way in note for way in WAYS_OUT)
     assert repo.ok("log")["events"] == before
 

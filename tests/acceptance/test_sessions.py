@@ -6,6 +6,12 @@ import sys
 
 import pytest
 
+from support.command_line import Folder
+from support.pseudoterminal import Pseudoterminal
+
+ADVANCE = ("advance", "--force", "--reason", "a test")
+"""A change that moves on, whatever the phase lacks."""
+
 
 @pytest.fixture
 def gone():
@@ -30,8 +36,8 @@ def start_tdd(place, subject, *words):
 def test_each_of_two_sessions_goes_on_with_its_own_workflow(repo):
     ada, grace = repo.as_session("ada"), repo.as_session("grace")
     hers, other = start_tdd(ada, "one"), start_tdd(grace, "two")
-    assert ada.ok("advance")["workflow"]["id"] == hers
-    assert grace.ok("advance")["workflow"]["id"] == other
+    assert ada.ok(*ADVANCE)["workflow"]["id"] == hers
+    assert grace.ok(*ADVANCE)["workflow"]["id"] == other
     assert repo.ok("show", "--session", "ada")["workflow"]["id"] == hers
     assert ada.ok("show", "--session", "grace")["workflow"]["id"] == other
     assert ada.state()["session"]["id"] == "ada"
@@ -52,19 +58,115 @@ def test_an_empty_session_is_nobodys(repo):
     assert ada.ok("resume", workflow)["workflow"]["session"]["id"] == "ada"
 
 
-def test_a_live_session_keeps_others_away(repo):
+def in_terminal(place, *words):
+    """Return the lines that a command prints on a wide terminal."""
+    command = [sys.executable, "-m", "holdfast", *words]
+    environment = {**place.environment, "TERM": "xterm", "NO_COLOR": "1"}
+    with Pseudoterminal(command, place.path, environment, columns=400) as terminal:
+        assert terminal.ended() == 0
+    return terminal.text.splitlines()
+
+
+def in_client(place):
+    """Return the folder as a client's command sees it that does not tell its session."""
+    return Folder(place.path, {**place.environment, "GEMINI_CLI": "1"})
+
+
+def test_a_second_session_is_told_who_works_there_and_what_it_can_do_instead(repo):
     workflow = start_tdd(repo.as_session("ada"), "one")
-    for other in (repo, repo.as_session("grace")):
+    for other in (in_client(repo), repo.as_session("grace")):
         for line in ("advance", "show", "resume", "complete"):
             error = other.refused(line)
             assert (error["code"], error["details"]["candidates"]) == ("held", [workflow]), line
-            assert "ada" in error["message"]
-            assert f"-w {workflow} acts on it" in error["hint"]
+            assert error["message"] == f"the live session ada works on {workflow} (one)"
+            assert "start your own work: holdfast start RECIPE SUBJECT" in error["hint"]
+            assert f"act on this one once: -w {workflow};" in error["hint"]
             # Without a session, resume would bind nobody.
-            name = "NAME" if other is repo else "grace"
+            name = "grace" if other.environment.get("CLAUDE_CODE_SESSION_ID") else "NAME"
             assert f"holdfast resume {workflow} --session {name}" in error["hint"]
-    assert repo.ok("advance", "-w", workflow)["workflow"]["phase"] == "green"
+
+
+def test_acting_once_by_name_takes_nothing_over(repo):
+    workflow = start_tdd(repo.as_session("ada"), "one")
+    grace = repo.as_session("grace")
+    assert grace.ok(*ADVANCE, "-w", workflow)["workflow"]["phase"] == "green"
     assert repo.state(workflow)["session"]["id"] == "ada"
+    assert grace.refused("advance")["code"] == "held"
+
+
+def test_a_person_means_the_only_workflow_and_is_told_who_works_on_it(repo):
+    workflow = start_tdd(repo.as_session("ada"), "one")
+    for line in (["show"], ["resume"], ADVANCE):
+        answer = repo.ok(*line)
+        assert answer["workflow"]["id"] == workflow
+        assert answer["notes"] == [f"the live session ada works on {workflow}"]
+    assert repo.state(workflow)["session"]["id"] == "ada"
+
+
+def test_a_person_gets_the_free_workflow_before_those_that_are_held(repo):
+    start_tdd(repo.as_session("ada"), "one")
+    free = start_tdd(repo, "two")
+    answer = repo.ok(*ADVANCE)
+    assert answer["workflow"]["id"] == free
+    assert "notes" not in answer
+
+
+def test_a_person_has_to_choose_among_several_that_are_held(repo):
+    held = {start_tdd(repo.as_session(name), name) for name in ("ada", "grace")}
+    error = repo.refused("advance")
+    assert (error["code"], set(error["details"]["candidates"])) == ("ambiguous", held)
+
+
+def test_the_first_change_of_a_session_binds_it(repo):
+    workflow = start_tdd(repo, "one")
+    ada = repo.as_session("ada")
+    assert ada.ok("show")["workflow"]["session"] is None
+    changed = ada.ok(*ADVANCE)
+    assert changed["workflow"]["session"]["id"] == "ada"
+    assert ada.types(workflow)[2:] == ["workflow_resumed", "phase_skipped", "phase_started"]
+    # They are one transaction, and the answer to one request.
+    assert changed["seqs"] == [3, 4, 5]
+    ada.ok(*ADVANCE)
+    assert ada.types(workflow).count("workflow_resumed") == 1
+    assert repo.as_session("grace").refused("advance")["code"] == "held"
+
+
+def test_the_first_change_by_name_binds_to_one_of_several(repo):
+    one, two = start_tdd(repo, "one"), start_tdd(repo, "two")
+    ada = repo.as_session("ada")
+    ada.ok(*ADVANCE, "-w", one)
+    assert ada.ok(*ADVANCE)["workflow"]["id"] == one
+    ada.ok(*ADVANCE, "-w", two)
+    assert ada.state()["id"] == one
+
+
+def test_a_change_that_is_refused_binds_nobody(repo):
+    start_tdd(repo, "one")
+    ada = repo.as_session("ada")
+    assert ada.refused("task", "done", "7")["code"] == "not_found"
+    assert repo.state()["session"] is None
+
+
+def test_a_change_of_another_branch_or_worktree_binds_nobody(repo):
+    workflow = start_tdd(repo, "one")
+    repo.git("switch", "-q", "-c", "side")
+    ada = repo.as_session("ada")
+    ada.ok(*ADVANCE, "-w", workflow)
+    assert repo.state(workflow)["session"] is None
+
+
+def test_a_person_is_never_bound(repo):
+    workflow = start_tdd(repo, "one")
+    repo.ok(*ADVANCE)
+    repo.as_session("").ok(*ADVANCE)
+    assert repo.state(workflow)["session"] is None
+
+
+def test_the_first_iteration_of_a_loop_binds_its_session(repo):
+    repo.ok("loop", "new", "port", "--outcome", "it is ported", "--done-when", "tests pass")
+    ada = repo.as_session("ada")
+    ada.ok("loop", "plan", "--unit", "T1: The reader")
+    assert repo.state("port")["session"]["id"] == "ada"
 
 
 def test_the_command_that_takes_it_over_does_so_where_it_is_said(repo):
@@ -72,8 +174,8 @@ def test_the_command_that_takes_it_over_does_so_where_it_is_said(repo):
     workflow = start_tdd(repo.as_session("ada"), "one")
     client = repo.as_session("grace", os.getpid())
     told = f"holdfast resume {workflow}"
-    for other, command in ((repo, f"{told} --session NAME"), (client, told)):
-        assert other.refused("advance")["hint"].endswith(f"; {command} takes it over")
+    for other, command in ((in_client(repo), f"{told} --session NAME"), (client, told)):
+        assert other.refused("advance")["hint"].endswith(f"; or take it over: {command}")
         _, *words = command.split()
         assert other.ok(*words)["workflow"]["session"]["id"] != "ada"
         repo.as_session("ada").ok("resume", workflow)
@@ -98,23 +200,49 @@ def test_the_workflow_resumed_last_is_the_sessions(repo):
     assert ada.state()["id"] == two
 
 
-def test_resuming_what_is_mine_already_records_nothing(repo):
+def test_resuming_what_is_mine_already_records_the_briefing_alone(repo):
     ada = repo.as_session("ada")
     start_tdd(ada, "one")
+    briefing = ada.ok("resume")["briefing"]
     assert ada.ok("resume")["seqs"] == []
-    assert ada.ok("start", "tdd", "one")["seqs"] == []
-    assert len(ada.types()) == 2
+    resumed = ada.ok("start", "tdd", "one")
+    assert (resumed["seqs"], resumed["briefing"]) == ([], briefing)
+    assert ada.types()[2:] == ["briefing_delivered"]
+
+
+def test_whoever_has_a_session_gets_the_whole_briefing_on_a_terminal(repo):
+    ada = repo.as_session("ada")
+    start_tdd(ada, "one", "--remind", "Keep the old names")
+    briefing = ada.ok("resume")["briefing"]
+    assert in_terminal(ada, "resume") == briefing.splitlines()
+    first, _, *others, _ = in_terminal(ada, "start", "tdd", "one")
+    assert first.startswith("▶ resumed tdd-")
+    assert others == briefing.splitlines()
+
+
+def test_a_person_sees_reading_reminders_and_another_branch(repo):
+    workflow = start_tdd(repo, "one", "--read", "@gone.md", "--remind", "Keep the old names")
+    repo.git("switch", "-q", "-c", "side")
+    for words in (("resume", workflow), ("start", "tdd", "one")):
+        shown = "\n".join(in_terminal(repo, *words))
+        is_first = shown.startswith("The workflow is for branch main, checked out is side.")
+        assert is_first is (words[0] == "resume")
+        assert "The workflow is for branch main" in "".join(shown.splitlines()[:3])
+        assert "git switch main" in shown
+        assert "Must be read\n  @gone.md (missing)" in shown
+        assert "Reminders\n  Keep the old names" in shown
+    assert "briefing_delivered" not in repo.types()
 
 
 def test_a_session_whose_client_runs_is_live(repo, running):
     workflow = start_tdd(repo.as_session("ada", running), "one")
     assert repo.state(workflow)["session"]["pid"] == running
-    assert repo.refused("advance")["code"] == "held"
+    assert repo.as_session("grace").refused("advance")["code"] == "held"
 
 
 def test_a_session_whose_client_has_ended_holds_nothing(repo, gone):
     workflow = start_tdd(repo.as_session("ada", gone), "one")
-    assert repo.ok("advance")["workflow"]["id"] == workflow
+    assert repo.ok(*ADVANCE)["workflow"]["id"] == workflow
     grace = repo.as_session("grace")
     assert grace.ok("resume")["workflow"]["session"]["id"] == "grace"
 
@@ -124,7 +252,7 @@ def test_after_clear_the_same_client_goes_on_with_its_workflow(repo, running):
     mine = start_tdd(ada, "one")
     start_tdd(repo.as_session("grace"), "two")
     after = repo.as_session("after-clear", running)
-    assert after.ok("advance")["workflow"]["id"] == mine
+    assert after.ok(*ADVANCE)["workflow"]["id"] == mine
     session = after.ok("resume")["workflow"]["session"]
     assert (session["id"], session["pid"]) == ("after-clear", running)
 
@@ -133,7 +261,7 @@ def test_a_client_that_came_back_under_its_session_is_live_again(repo, gone, run
     workflow = start_tdd(repo.as_session("ada", gone), "one")
     repo.as_session("ada", running).ok("resume")
     assert repo.state(workflow)["session"]["pid"] == running
-    assert repo.refused("advance")["code"] == "held"
+    assert repo.as_session("grace").refused("advance")["code"] == "held"
 
 
 @pytest.mark.parametrize("pid", ["", "0", "-1", "none", "9" * 40])
@@ -186,7 +314,7 @@ def test_a_detached_head_is_no_branch(repo):
     repo.git("switch", "-q", "--detach")
     error = repo.refused("advance")
     assert (error["code"], "no branch" in error["message"]) == ("other_branch", True)
-    assert repo.ok("advance", "-w", workflow)
+    assert repo.ok(*ADVANCE, "-w", workflow)
 
 
 def test_a_workflow_that_makes_its_own_branch_follows_it(repo):
@@ -210,10 +338,22 @@ def test_in_the_middle_of_a_rebase_the_branch_is_the_one_that_is_rebased(repo, w
     repo.git("switch", "-q", "side")
     repo.git("rebase", "-q", *way, "main", check=False)
     assert repo.git("symbolic-ref", "-q", "HEAD", check=False) == ""
-    assert repo.ok("advance")["workflow"]["id"] == workflow
+    assert repo.ok(*ADVANCE)["workflow"]["id"] == workflow
     assert "MISMATCH" not in repo.ok("resume")["briefing"]
     repo.git("rebase", "--abort")
     assert repo.state()["branch"] == "side"
+
+
+def test_in_the_middle_of_a_bisection_the_branch_is_the_one_that_is_bisected(repo):
+    workflow = start_tdd(repo, "one")
+    for number in range(4):
+        repo.commit("README.md", f"{number}\n")
+    repo.git("bisect", "start", "HEAD", "HEAD~4")
+    assert repo.git("symbolic-ref", "-q", "HEAD", check=False) == ""
+    assert repo.ok(*ADVANCE)["workflow"]["id"] == workflow
+    assert "MISMATCH" not in repo.ok("resume")["briefing"]
+    repo.git("bisect", "reset")
+    assert repo.state()["branch"] == "main"
 
 
 def test_of_many_workflows_a_few_are_named_and_programs_get_them_all(repo):

@@ -29,40 +29,57 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def story():
-    """The commands of the session, each with what the next session must hear after it."""
+RUN_TESTS = "for each in test-*; do sh $each || exit 1; done\n"
+
+
+def story(place):
+    """The commands of the session, each with what the next session must hear after it.
+
+    Between them, tests and code are written, staged and pushed.
+    """
+    begin(place)
     start = ["start", "dev", "features/login.md"]
     yield [*start, *[word for task in TASKS for word in ("--task", task)]], "TASK 1/7"
     yield ["advance"], "PHASE 2/5: create_branch"
-    yield ["advance"], "PHASE 3/5: task_execution"
+    yield ["advance", "--branch", "feat/login"], "PHASE 3/5: task_execution"
     for number in range(1, 8):
-        for phase in ("red", "green", "refactor"):
-            told = f"Resuming task {number}/7, currently in {phase.upper()} phase"
-            yield ["task", "phase", str(number), phase], told
+        place.write(f"test-{number}", f"test -e part-{number}\n")
+        told = f"Resuming task {number}/7, currently in {{}} phase"
+        yield ["red", *([] if number > 1 else ["--", "sh", "run-tests"])], told.format("RED")
+        place.write(f"part-{number}", "done\n")
+        yield ["green"], told.format("GREEN")
+        place.write(f"part-{number}", "done well\n")
+        yield ["refactor"], told.format("REFACTOR")
+        place.git("add", "-A", "--", "part-*", "test-*")
         following = f"TASK {number + 1}/7" if number < 7 else "All tasks complete. Pending: lint"
-        yield ["task", "done", str(number), "--commit", f"abc000{number}"], following
+        yield ["commit", "-m", f"Part {number}"], following
     yield ["advance"], "PHASE 4/5: verification"
-    for gate, following in (("lint", "test"), ("test", "security_review")):
-        yield ["gate", "run", gate, "--", "true"], f"gate run {following}"
+    yield ["gate", "run", "lint", "--", "test", "-e", "part-7"], "gate record security_review"
+    yield ["gate", "run", "test"], "gate record security_review"
     for gate in ("security_review", "code_simplifier"):
         yield ["gate", "record", gate, "--passed"], "PENDING gates"
     yield ["advance"], "PHASE 5/5: pr_creation"
+    place.git("push", "-q", "origin", "feat/login")
     yield ["gate", "record", "pr_created", "--passed", "pr_number=7"], "NEXT"
     yield ["complete"], None
 
 
+def begin(place):
+    """Add what runs the tests, and a remote."""
+    place.commit("run-tests", RUN_TESTS)
+    remote = f"{place.path}.git"
+    place.git("init", "-q", "--bare", remote)
+    place.git("remote", "add", "origin", remote)
+
+
 def with_id(words, number):
-    return [words[0], "--id", f"step-{number}", *words[1:]] if words[0] in ONE_WORD else [
-        *words[:2], "--id", f"step-{number}", *words[2:],
-    ]  # fmt: skip
-
-
-ONE_WORD = ("start", "advance", "complete")
+    length = 2 if words[0] == "gate" else 1
+    return [*words[:length], "--id", f"step-{number}", *words[length:]]
 
 
 def test_a_session_that_dies_at_every_boundary_loses_and_doubles_nothing(repo):
     killed = 0
-    for number, (words, told) in enumerate(story()):
+    for number, (words, told) in enumerate(story(repo)):
         line = with_id(words, number)
         session = repo.as_session(f"session-{number}", dead_client())
         for steps in {number % 7, number % 3}:
@@ -77,12 +94,22 @@ def test_a_session_that_dies_at_every_boundary_loses_and_doubles_nothing(repo):
             assert told in after.out, (words, after)
     assert killed > 30
     assert repo.ok("verify")["counts"]["errors"] == 0
-    types = [kind for kind in repo.types() if kind != "workflow_resumed"]
+    taken_up = ("workflow_resumed", "briefing_delivered")
+    types = [kind for kind in repo.types() if kind not in taken_up]
     assert types == undisturbed(repo.at("..", "calm"))
     ended = repo.state(repo.ok("log")["events"][0]["stream"])
     assert ended["status"] == "completed"
-    assert [task["commit"] for task in ended["tasks"]] == [f"abc000{n}" for n in range(1, 8)]
+    made = repo.git("rev-list", "--reverse", "main..feat/login").splitlines()
+    assert [task["commit"] for task in ended["tasks"]] == made
+    assert len(made) == 7
+    done = dict.fromkeys(("red", "green", "refactor"), "completed")
+    assert all(task["phases"] == done for task in ended["tasks"])
     assert {gate["passed"] for gate in ended["gates"].values()} == {True}
+    evidence = {name: gate["evidence"] for name, gate in ended["gates"].items()}
+    assert evidence == {
+        "lint": "run", "test": "run", "security_review": "claim", "code_simplifier": "claim",
+        "pr_created": "check",
+    }  # fmt: skip
 
 
 def dead_client():
@@ -103,6 +130,6 @@ def dying(place, steps, line):
 def undisturbed(place):
     place.git("init", "-q", "-b", "main")
     place.commit("README.md", "A project.\n", "begin")
-    for words, _ in story():
+    for words, _ in story(place):
         place.ok(*words)
     return place.types()

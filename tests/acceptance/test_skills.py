@@ -8,6 +8,9 @@ import pytest
 
 from holdfast import Keeper
 
+PASSES = ("test", "-e", "README.md")
+FAILS = ("test", "-e", "nowhere")
+
 
 def hashed(subject):
     """``echo "$SUBJECT" | md5sum | cut -c1-8``."""
@@ -92,7 +95,7 @@ def test_a_folder_is_done_one_feature_after_the_other(features):
     assert context["folder_features"] == paths
     assert (context["feature_file"], context["feature_title"]) == (paths[0], "The a-model")
     features.ok("task", "done", "1")
-    features.ok("gate", "record", "lint", "--passed")
+    features.ok("gate", "run", "lint", "--", "test", "-e", "README.md")
     signals = []
     for number, path in enumerate(paths[1:], 2):
         answer = features.ok("complete", "--force", "--reason", "x")
@@ -109,8 +112,13 @@ def test_a_folder_is_done_one_feature_after_the_other(features):
         assert features.indexed_ids() == [state["id"]]
     last = features.ok("complete", "--force", "--reason", "x")
     assert last["workflow"]["status"] == "completed"
+    gates = "test, security_review, code_simplifier, pr_created"
+    phases = ("create_branch", "task_execution", "verification", "pr_creation")
+    left = ", ".join(f"phase {name}" for name in phases)
     assert [*signals, last["signal"]] == [
-        f"DEV_COMPLETE: The {name}" for name in ("a-model", "b-login", "c/logout")
+        f"DEV_COMPLETE: The a-model (forced: {left}, {gates})",
+        f"DEV_COMPLETE: The b-login (forced: {left}, lint, {gates})",
+        f"DEV_COMPLETE: The c/logout (forced: {left}, lint, {gates})",
     ]
     assert features.types().count("feature_completed") == 2
 
@@ -144,12 +152,16 @@ def test_a_folder_without_features_is_refused(repo):
 
 def test_the_signal_names_the_feature(repo):
     repo.ok("start", "dev", "features/user-login.md")
-    assert repo.run("complete", "--force", "--reason", "x").out.splitlines()[-1] == (
-        "DEV_COMPLETE: user-login"
-    )
+    last = repo.run("complete", "--force", "--reason", "x").out.splitlines()[-1]
+    assert last.startswith("DEV_COMPLETE: user-login (forced: phase create_branch, ")
     repo.ok("start", "tdd", "Add a parser")
     done = repo.ok("complete", "--force", "--reason", "x")
-    assert done["signal"] == "TDD_COMPLETE: Add a parser"
+    forced = "phase green, phase refactor, phase commit, a test that fails"
+    assert done["signal"] == f"TDD_COMPLETE: Add a parser (forced: {forced})"
+    repo.ok("start", "oneshot", "A typo")
+    repo.ok("advance")
+    repo.commit("README.md", "No typo.\n")
+    assert repo.ok("complete")["signal"] == "ONESHOT_COMPLETE: A typo"
 
 
 # Test-driven development
@@ -159,6 +171,7 @@ def test_a_cycle_is_told_in_the_words_of_its_scripts(repo):
     repo.ok("start", "tdd", "Add login")
     repo.ok("phase", "start", "red", "test_file=tests/a.rs", "test_name=test_login")
     repo.ok("phase", "start", "red", "failure_confirmed=true", "failure_reason=not implemented")
+    repo.ok("red", "--", *FAILS)
     repo.ok("advance")
     repo.ok("tests", "record", "--command", "cargo test", "--failing", "x", "--error", "no method")
     record = repo.record(repo.state()["record"])
@@ -174,8 +187,10 @@ def test_a_cycle_is_told_in_the_words_of_its_scripts(repo):
     green = repo.record(repo.state()["record"])["state_machine"]["phases"][1]
     assert green["tests_passing"] is True
     assert "last_error" not in green
-    for _ in range(2):
-        repo.ok("advance")
+    assert repo.refused("advance")["details"]["pending"] == {"tests": ["a run is missing"]}
+    repo.ok("green", "--", *PASSES)
+    repo.ok("refactor")
+    repo.ok("advance")
     repo.ok("phase", "start", "red")
     machine = repo.record(repo.state()["record"])["state_machine"]
     assert (machine["cycle_count"], machine["current_phase"]) == (2, "red")
@@ -197,6 +212,9 @@ def test_history_keeps_the_newest_fifty_and_counts_the_others(repo):
 
 def test_entering_a_phase_of_a_task_completes_the_earlier_ones(repo):
     repo.ok("start", "dev", "a.md", "--task", "one", "--task", "two")
+    assert repo.refused("task", "phase", "1", "green")["code"] == "pending"
+    repo.ok("task", "phase", "1", "red")
+    repo.run("tests", "run", "--", *FAILS)
     repo.ok("task", "phase", "1", "green")
     task = repo.record(repo.state()["record"])["tasks"][0]
     assert task["tdd_phases"] == {
@@ -207,9 +225,19 @@ def test_entering_a_phase_of_a_task_completes_the_earlier_ones(repo):
     assert "Resuming task 1/2, currently in GREEN phase" in repo.run("resume").out
     assert repo.refused("task", "phase", "1", "blue")["code"] == "not_found"
     assert repo.refused("task", "phase", "9", "red")["code"] == "not_found"
-    repo.ok("task", "done", "1", "--commit", "172c0b0")
+    assert repo.refused("task", "done", "1", "--commit", "HEAD")["code"] == "pending"
+    repo.ok("tests", "run", "--", *PASSES)
+    repo.ok("task", "done", "1", "--commit", "HEAD")
     task = repo.record(repo.state()["record"])["tasks"][0]
-    assert (task["commit_sha"], set(task["tdd_phases"].values())) == ("172c0b0", {"completed"})
+    assert task["commit_sha"] == repo.git("rev-parse", "HEAD")
+    assert task["tdd_phases"] == {"red": "completed", "green": "completed", "refactor": "skipped"}
+
+
+def test_phases_of_a_task_that_nobody_entered_are_skipped_in_the_record(repo):
+    repo.ok("start", "dev", "a.md", "--task", "one")
+    repo.ok("task", "done", "1")
+    task = repo.record(repo.state()["record"])["tasks"][0]
+    assert task["tdd_phases"] == dict.fromkeys(("red", "green", "refactor"), "skipped")
 
 
 # Coming back
@@ -228,8 +256,9 @@ def test_a_branch_that_was_pushed_without_a_pull_request_is_noticed(repo):
     repo.ok("start", "dev", "a.md")
     repo.ok("advance")
     repo.git("switch", "-q", "-c", "feat/a")
-    for _ in range(3):
-        repo.ok("advance")
+    repo.ok("advance")
+    for phase in ("task_execution", "verification"):
+        repo.ok("phase", "skip", phase, "--reason", "a trial")
     assert repo.state()["phase"] == "pr_creation"
     assert "PULL REQUEST" not in repo.run("resume").out
     repo.git("push", "-q", "origin", "feat/a")
@@ -243,8 +272,8 @@ def test_a_branch_that_was_pushed_without_a_pull_request_is_noticed(repo):
 
 def test_another_branch_is_said_first_with_both_ways_out(repo):
     repo.ok("start", "dev", "a.md")
-    for _ in range(2):
-        repo.ok("advance")
+    repo.ok("advance")
+    repo.ok("phase", "skip", "create_branch", "--reason", "it is done on main")
     repo.git("switch", "-q", "-c", "other")
     workflow = repo.ok("status")["workflows"][0]["id"]
     first = repo.run("resume", workflow).out.splitlines()[0]

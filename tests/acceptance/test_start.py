@@ -45,7 +45,8 @@ def test_names_that_look_alike_on_disk_get_folders_of_their_own(repo):
 
 def test_an_ended_subject_begins_a_new_run_under_the_same_id(repo):
     old = repo.ok("start", "tdd", "a stack", "--task", "one")["workflow"]
-    repo.ok("advance")
+    repo.ok("red", "--", "test", "-f", ".")
+    assert repo.ok("advance")["workflow"]["phase"] == "green"
     repo.ok("abandon", "--reason", "another idea")
     new = repo.ok("start", "tdd", "a stack")
     assert new["resumed"] is False

@@ -32,7 +32,7 @@ DEV = "-w dev-b25a2dc1"
         ("recipes show planing", "recipes show planning", 1),
         (f"phase start buidl {DEV}", f"phase start build {DEV}", 1),
         (f"task phase 1 gren {DEV}", f"task phase 1 green {DEV}", 1),
-        (f"gate run lnt {DEV}", f"gate run lint {DEV}", 1),
+        (f"gate run pr_craeted {DEV}", f"gate run pr_created {DEV}", 1),
         (f"violation add A HIHG x {DEV}", f"violation add A HIGH x {DEV}", 1),
         (f"violation clear V-TSET-03 {DEV}", f"violation clear V-TEST-03 {DEV}", 1),
         ("remember x --kind insigth", "remember x --kind insight", 1),
@@ -50,7 +50,7 @@ def test_the_hint_is_the_line_as_it_was_meant(busy, line, hint, exit_code):
     answer = busy.run(*line.split())
     assert (answer.code, answer.out) == (exit_code, "")
     assert "did you mean" in answer.err
-    assert answer.err.endswith(f"  next: holdfast {hint}\n")
+    assert answer.err.splitlines()[-1].partition("   ")[0] == f"  next: holdfast {hint}"
     assert len(busy.types()) == before
 
 

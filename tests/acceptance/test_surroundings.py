@@ -10,13 +10,15 @@ import pytest
 HOME = ".git/holdfast"
 RECORD = ".claude/workflow-state/active/tdd-401b30e3.json"
 """Where the record of ``start tdd x`` stands."""
+ADVANCE = ("advance", "--force", "--reason", "a test")
+"""A change that moves on, whatever the phase lacks."""
 
 
 def test_a_folder_without_git_is_a_workspace_too(folder):
     started = folder.ok("start", "tdd", "x")["workflow"]
     assert (started["branch"], started["worktree"]) == (None, ".")
     deep = folder.at("src", "deep")
-    assert deep.ok("advance")["workflow"]["phase"] == "green"
+    assert deep.ok(*ADVANCE)["workflow"]["phase"] == "green"
     assert not deep.has(".claude")
     assert folder.run("verify").code == 0
 
@@ -38,9 +40,9 @@ def test_nested_folders_find_the_root_of_the_repository(repo):
 def test_neither_home_nor_anything_else_is_needed_from_the_environment(repo):
     bare = {name: repo.environment[name] for name in ("PYTHONPATH",)}
     assert repo.ok("start", "tdd", "x", env=bare)
-    assert repo.ok("advance", env=bare)["workflow"]["phase"] == "green"
+    assert repo.ok(*ADVANCE, env=bare)["workflow"]["phase"] == "green"
     nowhere = {**repo.environment, "HOME": "/nowhere/at/all", "TMPDIR": "/nowhere"}
-    assert repo.ok("advance", env=nowhere)["workflow"]["phase"] == "refactor"
+    assert repo.ok(*ADVANCE, env=nowhere)["workflow"]["phase"] == "refactor"
 
 
 def test_a_poor_locale_gets_escapes_instead_of_an_error(repo):
@@ -112,7 +114,7 @@ def test_a_folder_in_the_place_of_a_record_is_moved_aside_whole(repo):
     os.remove(os.path.join(repo.path, RECORD))
     repo.write(f"{RECORD}/mine.txt", "precious")
     assert repo.ok("verify")["counts"]["behind"] == 1
-    answer = repo.ok("advance")
+    answer = repo.ok(*ADVANCE)
     assert "a folder stands there" in answer["notes"][0]
     assert repo.record(RECORD)["workflow"]["id"] == "tdd-401b30e3"
     folder = os.path.dirname(RECORD)
@@ -163,18 +165,18 @@ def test_a_ledger_that_cannot_be_written_can_still_be_read(repo):
     chmod(repo, 0o700, HOME)
     for name in names:
         chmod(repo, 0o600, HOME, name)
-    assert repo.ok("advance", rights=False)["workflow"]["phase"] == "green"
+    assert repo.ok(*ADVANCE, rights=False)["workflow"]["phase"] == "green"
 
 
 def test_a_record_that_cannot_be_written_stops_the_command_before_it_counts(repo):
     repo.ok("start", "tdd", "x")
     chmod(repo, 0o555, os.path.dirname(RECORD))
-    error = repo.refused("advance", exit_code=3, rights=False)
+    error = repo.refused(*ADVANCE, exit_code=3, rights=False)
     assert error["code"] == "not_written"
     assert "nothing was recorded" in error["message"]
     assert len(repo.types()) == 2
     chmod(repo, 0o755, os.path.dirname(RECORD))
-    assert repo.ok("advance", rights=False)["workflow"]["phase"] == "green"
+    assert repo.ok(*ADVANCE, rights=False)["workflow"]["phase"] == "green"
 
 
 def test_a_record_that_cannot_be_taken_away_is_behind_and_said(repo):
@@ -252,7 +254,7 @@ def test_a_file_in_the_place_of_the_folder_is_named(folder):
     folder.write(".claude", "x")
     error = folder.refused("start", "tdd", "one", exit_code=3)
     assert error["code"] == "not_writable"
-    assert "it is no folder" in error["hint"]
+    assert "it is not a folder" in error["hint"]
 
 
 def test_a_folder_is_no_required_reading(repo):

@@ -183,7 +183,13 @@ def test_a_folder_can_be_trusted_whole_by_the_person_alone(hostile):
 
 
 def test_a_command_that_the_caller_typed_needs_no_approval(hostile):
-    hostile.ok("gate", "run", "lint", "--", "true")
+    hostile.ok("gate", "run", "spelling", "--", "test", "-e", "README.md")
+    # What is declared is what passes the gate: another command is refused, the same one is typed.
+    error = hostile.refused("gate", "run", "lint", "--", "test", "-e", "README.md")
+    assert (error["code"], error["hint"]) == ("invalid", "holdfast gate run lint")
+    assert not owned(hostile)
+    hostile.ok("gate", "run", "lint", "--", "touch", "../owned")
+    assert owned(hostile)
 
 
 def test_the_persons_own_setting_needs_none_either(repo):
@@ -233,6 +239,6 @@ def test_git_runs_no_program_that_the_repository_names(repo):
     """Files that git looks at for us must not start what its own settings name."""
     repo.git("config", "core.fsmonitor", "touch ../owned; false")
     repo.ok("start", "dev", "feature.md")
-    repo.ok("gate", "run", "lint", "--", "true")
+    repo.ok("gate", "run", "lint", "--", "test", "-e", "README.md")
     repo.ok("files", "sync")
     assert not owned(repo)

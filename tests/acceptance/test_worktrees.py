@@ -5,6 +5,8 @@ import os
 import pytest
 
 LEDGER = ".git/holdfast/ledger.db"
+ADVANCE = ("advance", "--force", "--reason", "a test")
+"""A change that moves on, whatever the phase lacks."""
 
 
 @pytest.fixture
@@ -35,11 +37,11 @@ def test_each_worktree_gets_its_own_workflow(trees):
     main, left, right = trees
     ours = left.ok("start", "tdd", "one")["workflow"]["id"]
     theirs = right.ok("start", "tdd", "two")["workflow"]["id"]
-    assert left.ok("advance")["workflow"]["id"] == ours
-    assert right.at("src").ok("advance")["workflow"]["id"] == theirs
+    assert left.ok(*ADVANCE)["workflow"]["id"] == ours
+    assert right.at("src").ok(*ADVANCE)["workflow"]["id"] == theirs
     error = main.refused("advance")
     assert (error["code"], set(error["details"]["candidates"])) == ("not_found", {ours, theirs})
-    assert main.ok("advance", "-w", ours)["workflow"]["phase"] == "refactor"
+    assert main.ok(*ADVANCE, "-w", ours)["workflow"]["phase"] == "refactor"
     assert left.state()["phase"] == "refactor"
 
 
@@ -119,7 +121,7 @@ def test_a_loop_is_driven_verified_and_rebuilt_in_its_own_worktree(trees):
 def test_what_was_in_a_removed_worktree_is_not_lost(trees):
     main, left, _ = trees
     started = left.ok("start", "tdd", "one", "--task", "a")["workflow"]
-    left.ok("advance")
+    left.ok(*ADVANCE)
     main.git("worktree", "remove", "--force", "../left")
     listed = main.ok("status")
     assert [row["id"] for row in listed["workflows"]] == [started["id"]]
@@ -136,7 +138,7 @@ def test_a_worktree_that_was_moved_by_hand_still_shares_the_ledger(trees):
     main, left, _ = trees
     workflow = left.ok("start", "tdd", "one")["workflow"]["id"]
     main.git("worktree", "move", "../left", "../port")
-    assert main.at("..", "port").ok("advance")["workflow"]["id"] == workflow
+    assert main.at("..", "port").ok(*ADVANCE)["workflow"]["id"] == workflow
 
 
 @pytest.mark.parametrize("layout", ["project.git", "project/.bare", "project/.git"])
@@ -151,7 +153,7 @@ def test_a_bare_repository_keeps_the_ledger_of_its_worktrees(repo, layout):
     theirs = two.ok("start", "tdd", "two")["workflow"]
     assert bare.has("holdfast", "ledger.db")
     assert (one.has(ours["record"]), two.has(theirs["record"])) == (True, True)
-    assert one.ok("advance")["workflow"]["id"] == ours["id"]
+    assert one.ok(*ADVANCE)["workflow"]["id"] == ours["id"]
     rows = {row["id"] for row in bare.ok("status")["workflows"]}
     assert rows == {ours["id"], theirs["id"]}
     if layout != "project.git":
@@ -191,7 +193,7 @@ def test_a_submodule_has_a_ledger_of_its_own(repo):
 
 def test_cleaning_the_work_tree_does_not_lose_the_ledger(repo):
     workflow = repo.ok("start", "tdd", "one", "--task", "a")["workflow"]["id"]
-    repo.ok("advance")
+    repo.ok(*ADVANCE)
     repo.git("clean", "-q", "-fdx")
     assert not repo.has(".claude")
     assert repo.state(workflow)["phase"] == "green"

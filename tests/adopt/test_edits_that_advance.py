@@ -17,10 +17,14 @@ def tdd(shop):
     keeper = shop.keeper()
     keeper.start("tdd", "a parser")
     keeper.start_phase("red", RED)
+    keeper.run_tests(["test", "-e", "a.py"])
     keeper.advance()
     keeper.start_phase("green", GREEN)
-    keeper.advance()
-    return keeper.advance().state
+    keeper.run_tests(["test", "-d", "."])
+    keeper.take_step("refactor")
+    state = keeper.advance().state
+    assert state["phase"] == "commit"
+    return state
 
 
 def settle_edit(shop, state, change):
@@ -156,7 +160,7 @@ def test_a_renamed_phase_keeps_what_its_recipe_declares(shop):
     assert state["phase"] == "Look closely"
     assert declared_phase(state, "Look closely") == {
         "name": "Look closely",
-        "approval": True,
+        "needs": ["approval"],
         "sets_branch": True,
         "next": ["Ship"],
     }

@@ -60,7 +60,7 @@ def test_what_is_no_record_is_kept_aside_and_nothing_waits_for_it(tmp_path, reco
     odd(work.shop.path(work.record))
     kind = stat.S_IFMT(os.lstat(work.shop.path(work.record)).st_mode)
     _, notes = work.looked()
-    assert any("the last good state stands" in note for note in notes)
+    assert any("the last good state is kept" in note for note in notes)
     folder, name = os.path.split(work.shop.path(work.record))
     kept = [other for other in os.listdir(folder) if other.startswith(f"{name}.rejected-")]
     assert [stat.S_IFMT(os.lstat(os.path.join(folder, one)).st_mode) for one in kept] == [kind]

@@ -95,7 +95,8 @@ def test_it_shows_the_real_answers_of_real_commands(demo_run):
         "│ ▶ started dev-",
         "│ Killed (",
         "│   note: adopted an edit of .claude/workflow-state/active/dev-",
-        "│ NEXT: task 4 (Describe it): holdfast task done 4",
+        "│ NEXT: task 4 (Describe it): write a test that fails, then: holdfast red -- COMMAND",
+        "│ holdfast: gate record: lint takes a run by Holdfast, not a claim",
         "│ holdfast: complete: dev-",
         "│ sound · ",
     ):
@@ -162,7 +163,7 @@ def test_without_git_it_says_so_and_ends_with_3(tmp_path):
     done = demo(tmp_path, PATH=str(tmp_path))
     assert done.returncode == 3
     assert "git was not found" in done.stderr
-    assert "next: install git" in done.stderr
+    assert "install git, then: holdfast demo" in done.stderr
     done = demo(tmp_path, "--json", PATH=str(tmp_path))
     assert json_text.loads(done.stdout)["error"]["code"] == "no_git"
     assert os.listdir(tmp_path) == []
@@ -205,16 +206,24 @@ from holdfast.core.workflow import lifecycle
 lifecycle.pending = lambda state: {}
 """,
     "a gate is taken at its word": """
+from holdfast.core.workflow import evidence
+evidence._refuse_claim = lambda state, name, tree: None
+""",
+    "a run is made up": """
 from holdfast import Keeper
-Keeper.run_gate = lambda self, gate, words, **_: self.record_gate(gate, passed=True)
+def made_up(self, gate, words, **_):
+    values = {"gate": gate, "passed": True, "evidence": "run", "fields": {"command": "none"}}
+    return self.session.do("record_gate", values)
+Keeper.run_gate = made_up
 """,
 }
 FOUND_OUT_BY = {
     "an edit is overwritten": "a look shows it",
     "a refused edit is deleted": "the file is kept aside",
-    "the briefing forgets": "it is told its place",
+    "the briefing forgets": "it reads its place",
     "what is pending is passed over": "holdfast complete ends with 1",
-    "a gate is taken at its word": "Holdfast ran the tests itself",
+    "a gate is taken at its word": "holdfast gate ends with 1",
+    "a run is made up": "Holdfast ran the tests itself",
 }
 
 

@@ -83,6 +83,22 @@ def test_help_for_an_unknown_command_names_the_one_that_was_meant(topic, hint):
     assert caught.value.hint == hint
 
 
+def test_the_first_page_of_help_fits_a_small_terminal_with_its_prompt():
+    lines = cli_help.help_text([]).split("\n")
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_first_page_has_commands_that_exist_and_names_the_way_to_the_others():
+    page = cli_help.help_text([])
+    for line, _ in [row for rows in cli_help.DAILY.values() for row in rows]:
+        assert line in page
+        assert parse(line.replace(" N", " 1").split())["command"] in COMMANDS
+    assert "holdfast help --all" in page
+    assert cli_help.help_text([], everything=True) == cli_help.overview()
+
+
 def test_help_lines_fit_a_terminal():
-    pages = [cli_help.help_text(name.split()) for name in ("", *GROUPS, *COMMANDS)]
+    pages = [cli_help.help_text(name.split()) for name in (*GROUPS, *COMMANDS)]
+    pages.append(cli_help.overview())
     assert [line for page in pages for line in page.split("\n") if len(line) > 96] == []

@@ -22,6 +22,7 @@ EVENTS = [
     for seq in (1, 2)
 ]
 FREELY = {"force": False, "reason": None}
+HASTILY = {"force": True, "reason": "haste"}
 AIM = {"workflow": None, "id": None}
 PLAN = {"name": "plan", "fields": {}}
 BLOCKED = {"name": "plan", "fields": {"reason": "x"}}
@@ -34,6 +35,7 @@ class Keeper:
     error: BaseException | None = None
     sound = True
     workspace = SimpleNamespace(branch=lambda: "main")
+    session = SimpleNamespace(id=None)
 
     def __init__(self, **opened):
         self.calls.append(("open", (), opened))
@@ -56,8 +58,10 @@ class Keeper:
             record="a.json",
             seqs=[4],
             notes=["brought forward"],
+            facts=None,
             resumed=True,
             signal="DEV_COMPLETE: dev-1",
+            undone={"what": "task 3 done", "back": ["task 3 is pending again"], "undoes": [3]},
         )
 
     def answers(self):
@@ -68,6 +72,7 @@ class Keeper:
             "briefing": "Go on with task 3.",
             "has_initiatives": False,
             "needs_explicit_id": False,
+            "missing_reading": [],
             "events": iter(EVENTS),
             "follow": interrupted_after([{**EVENTS[0], "seq": 3}]),
             "verify": report,
@@ -112,24 +117,39 @@ def in_json(capsys, *words):
 @pytest.mark.parametrize(
     ("line", "asked"),
     [
-        ("advance", ("advance", FREELY)),
+        ("advance", ("advance", {"branch": None, **FREELY})),
+        ("advance --branch b", ("advance", {"branch": "b", **FREELY})),
         ("phase start plan a=1", ("start_phase", {"name": "plan", "fields": {"a": 1}, **FREELY})),
         ("phase complete plan", ("complete_phase", {**PLAN, **FREELY})),
         ("phase block plan reason=x", ("block_phase", BLOCKED)),
         ("phase block plan --reason x", ("block_phase", BLOCKED)),
         ("phase unblock plan", ("unblock_phase", PLAN)),
-        ("phase approve plan", ("approve_phase", PLAN)),
+        ("phase skip plan --reason x", ("skip_phase", {"name": "plan", "reason": "x"})),
         ("step red", ("start_step", {"name": "red"})),
-        ("task add x", ("add_task", {"text": "x"})),
+        ("task add x", ("add_tasks", {"texts": ["x"], "path": None})),
+        ("task add x y --from f", ("add_tasks", {"texts": ["x", "y"], "path": "f"})),
         ("task start 3", ("start_task", {"task": 3})),
-        ("task done 3 --commit abc", ("complete_task", {"task": 3, "commit": "abc"})),
+        ("task done 3 --commit abc", ("complete_task", {"task": 3, "commit": "abc", **FREELY})),
         ("task block 3 --reason x", ("block_task", {"task": 3, "reason": "x"})),
+        ("task unblock 3", ("unblock_task", {"task": 3})),
+        ("task edit 3 x", ("edit_task", {"task": 3, "text": "x"})),
+        ("task remove 3", ("remove_task", {"task": 3})),
+        ("task reopen 3", ("reopen_task", {"task": 3})),
+        (
+            "task move 3 --before 1",
+            ("move_task", {"task": 3, "before": 1, "after": None, "to": None}),
+        ),
         ("remind x", ("remind", {"text": "x"})),
+        ("remind --remove 2", ("remove_reminder", {"reminder": 2})),
         ("read @x", ("require_reading", {"path": "@x"})),
+        ("read --remove @x", ("remove_reading", {"path": "@x"})),
         ("set a=b", ("set_context", {"fields": {"a": "b"}})),
+        ("unset a b", ("unset_context", {"keys": ["a", "b"]})),
+        ("rename x", ("rename", {"title": "x"})),
+        ("undo", ("undo", {})),
         (
             "advance -w dev-1 --id r1 --force --reason haste",
-            ("advance", {"force": True, "reason": "haste", "workflow": "dev-1", "id": "r1"}),
+            ("advance", {"branch": None, **HASTILY, "workflow": "dev-1", "id": "r1"}),
         ),
         (
             "complete --outcome o --force --reason r",
@@ -175,6 +195,13 @@ def test_reading_commands_have_their_one_object(fake_keeper, capsys):
     assert in_json(capsys, "verify") == (0, {"ok": True, "lines": [], "counts": {}})
 
 
+@pytest.mark.parametrize("line", ["show", "resume", "gate list", "violation list"])
+def test_a_look_at_a_workflow_names_the_next_step(fake_keeper, capsys, line):
+    _, answer = in_json(capsys, *line.split())
+    assert answer["next"]["command"] == ["holdfast", "task", "start", "3"]
+    assert set(answer["next"]) == {"command", "about", "fill"}
+
+
 def test_following_the_log_gives_each_event_once_on_its_own_line(fake_keeper, capsys):
     assert main(["log", "--follow", "--json"]) == 130
     assert fake_keeper.calls[-1] == ("follow", (), {"workflow": None, "after": 2})
@@ -208,7 +235,9 @@ def test_an_error_is_answered_with_its_exit_code(fake_keeper, capsys, error, cod
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "holdfast: " in captured.err
-    assert "  next: " in captured.err
+    # Only a command is the next step.
+    assert ("  next: " in captured.err) == answer["error"]["hint"].startswith("holdfast ")
+    assert f"  {answer['error']['hint']}" in captured.err.replace("  next: ", "  ")
     assert "\x1b" not in captured.err
 
 
@@ -231,7 +260,8 @@ def test_a_usage_error_is_exit_2_and_opens_nothing(fake_keeper, capsys):
 
 def test_the_word_json_as_text_asks_for_no_json(fake_keeper, capsys):
     assert main(["task", "add", "--", "--json"]) == 0
-    assert capsys.readouterr().out.startswith("✓ task added: --json")
+    assert fake_keeper.calls[-1][2]["texts"] == ["--json"]
+    assert capsys.readouterr().out.startswith("✓ task 3 added: ")
 
 
 def test_an_interrupt_is_exit_130_without_a_word(fake_keeper, capsys):

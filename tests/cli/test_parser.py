@@ -79,7 +79,7 @@ def test_options_stand_anywhere(words):
 
 def test_a_double_dash_ends_the_options():
     args = parse(["task", "add", "--", "--json"])
-    assert (args["text"], args["json"]) == ("--json", False)
+    assert (args["texts"], args["json"]) == (["--json"], False)
 
 
 @pytest.mark.parametrize("text", ["-", "- an item", "-5", "", " ", "@x", "=", "a=b"])
@@ -189,9 +189,9 @@ def test_a_pair_keeps_what_follows_its_first_equals_sign():
         (["set"], "needs KEY=VALUE", "holdfast help set"),
         (["task", "block", "1"], "needs --reason TEXT", "holdfast help task block"),
         (
-            ["task", "add", "two", "words", "-w", "x"],
-            "'words' (argument 4) is too many",
-            "holdfast task add 'two words' -w x",
+            ["remind", "two", "words", "-w", "x"],
+            "'words' (argument 3) is too many",
+            "holdfast remind 'two words' -w x",
         ),
         (["verify", "x"], "takes no arguments", "holdfast help verify"),
         (["show", "a", "b"], "'b' (argument 3) is too many", "holdfast help show"),
@@ -221,7 +221,7 @@ def test_text_that_no_record_can_hold_is_refused_by_its_place(text):
 def test_a_mistake_repeats_no_more_than_a_line_of_what_was_given():
     error = usage_error("task", "x" * 100_000)
     assert len(error.message) < 300
-    assert len(usage_error("task", "add", "x", "y" * 100_000).hint) < 300
+    assert len(usage_error("remind", "x", "y" * 100_000).hint) < 300
 
 
 @given(st.lists(st.text(max_size=8) | st.sampled_from([*COMMANDS, *GROUPS, "-w", "--json", "--"])))

@@ -71,12 +71,14 @@ def test_the_picture_says_how_far_it_is_and_where_it_goes_on():
 def test_a_long_line_is_wrapped_between_words():
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     out.isatty = lambda: True
-    receipt = SimpleNamespace(state=workflow(LONG), notes=[])
+    receipt = SimpleNamespace(state=workflow(LONG), notes=[], facts=None)
     keeper = SimpleNamespace(
         resume=lambda **_target: receipt,
         has_initiatives=lambda: False,
         briefing=lambda **_state: "",
         needs_explicit_id=lambda _state: False,
+        missing_reading=lambda _state: [],
+        session=SimpleNamespace(id=None),
         workspace=SimpleNamespace(branch=lambda: "feat/login"),
     )
     answer = resume(keeper, parse(["resume"]))

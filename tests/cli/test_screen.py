@@ -71,7 +71,9 @@ def row(word="word", **fields):
 
 
 def receipt_of(state, word="word"):
-    return SimpleNamespace(state=state, record=word, seqs=[7], notes=[word], resumed=False)
+    return SimpleNamespace(
+        state=state, record=word, seqs=[7], notes=[word], resumed=False, facts=None
+    )
 
 
 def a_keeper(word):
@@ -89,6 +91,8 @@ def a_keeper(word):
         has_initiatives=lambda: False,
         briefing=lambda **_state: f"{word}\nsecond line",
         needs_explicit_id=lambda _state: True,
+        missing_reading=lambda _state: [word],
+        session=SimpleNamespace(id=None),
         workspace=SimpleNamespace(branch=lambda: word),
         workflows=lambda **_options: ([row(word), row(word, phase=None)], [word]),
         events=lambda **_options: iter([an_event(word)]),
@@ -421,11 +425,23 @@ def test_the_view_of_a_workflow_names_what_is_unread():
 
 
 def test_a_gate_is_ticked_only_when_nothing_is_pending_of_it():
+    passed = {"status": "completed", "passed": True}
     gates = {
-        "one": {"status": "completed", "passed": True},
+        "one": passed,
         "two": {"status": "passed"},
         "three": {"status": "skipped"},
-        "four": {"status": "completed", "passed": False},
+        "four": {**passed, "passed": False},
+        "claimed": {**passed, "evidence": "claim"},
+        "ran": {**passed, "evidence": "run", "command": "x", "exit_code": 0},
+        "waived": {"status": "waived", "reason": "no linter"},
+        "looked up": {**passed, "evidence": "check"},
     }
-    marks = [line[0] for line in workflow.gate_lines(Screen(), gates, "")]
-    assert marks == ["✓", "○", "○", "✗"]
+    taken = {"claimed": "run", "ran": "run", "waived": "run", "looked up": "check"}
+    declared = {name: {"evidence": evidence} for name, evidence in taken.items()}
+    state = {**workflow_of(), "gates": gates}
+    state["recipe"] = {**state["recipe"], "gates": declared}
+    lines = list(workflow.gate_lines(Screen(), state, ""))
+    assert [line[0] for line in lines] == ["✓", "○", "○", "✗", "○", "✓", "✓", "✓"]
+    assert lines[4] == "○ claimed  completed · claimed; needs a run"
+    assert lines[6] == "✓ waived  waived · by a person: no linter"
+    assert lines[7] == "✓ looked up  looked up"

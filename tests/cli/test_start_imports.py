@@ -53,18 +53,21 @@ PACKAGES = {
     "holdfast.cli": ("answer", "commands", "main", "parser", "screen"),
     "holdfast.cli.commands": ("progress",),
     "holdfast.core": (
-        *("diff", "json_text", "record_formats", "refusal", "selection", "time"),
+        *("diff", "json_text", "next_step", "record_formats", "refusal", "selection", "time"),
         "workflow",
     ),
-    "holdfast.core.workflow": ("evidence", "lifecycle", "tasks"),
+    "holdfast.core.workflow": (
+        *("corrections", "evidence", "lifecycle", "needs", "steps", "tasks"),
+    ),
     "holdfast.formats": ("schema", "skill"),
     "holdfast.keeper": ("record_writer", "requests", "session", "store", "transaction"),
     "holdfast.storage": ("database", "ledger", "record_files", "skill_index"),
     "holdfast.system": ("disk", "kernel"),
-    "holdfast.workspace": ("location",),
+    "holdfast.workspace": ("environment", "location"),
 }
 COMMON = ["holdfast", *(f"{pack}.{name}" for pack, names in PACKAGES.items() for name in names)]
-AS_TEXT = [*COMMON, "holdfast.core.next_step"]
+FOR_GIT = [f"holdfast.evidence{name}" for name in ("", ".commits", ".git", ".tree")]
+"""What a command loads that asks git for a commit."""
 SQLITE = {
     *("_collections", "_functools", "_operator", "_sqlite3", "collections", "functools"),
     *("itertools", "keyword", "operator", "reprlib"),
@@ -109,23 +112,34 @@ def loaded(folder, *words):
     return done.stderr.split()
 
 
-def test_a_finished_task_loads_exactly_these_modules(repository):
-    modules = loaded(repository, "task", "done", "1")
-    ours = [name for name in modules if name.partition(".")[0] == "holdfast"]
-    assert ours == sorted(AS_TEXT)
-    assert set(modules) - set(ours) <= STANDARD
+def ours_of(modules):
+    return [name for name in modules if name.partition(".")[0] == "holdfast"]
 
 
-def test_a_finished_task_in_json_loads_exactly_these_modules(repository):
-    modules = loaded(repository, "task", "done", "1", "--json")
-    assert [name for name in modules if name.partition(".")[0] == "holdfast"] == sorted(COMMON)
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_started_task_loads_exactly_these_modules(repository, more):
+    modules = loaded(repository, "task", "start", "1", *more)
+    assert ours_of(modules) == sorted(COMMON)
+    assert set(modules) - set(ours_of(modules)) <= STANDARD
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_finished_task_loads_these_modules_and_those_that_ask_git(repository, more):
+    modules = loaded(repository, "task", "done", "1", *more)
+    assert ours_of(modules) == sorted([*COMMON, *FOR_GIT])
+
+
+def test_a_finished_task_outside_git_loads_exactly_these_modules(tmp_path):
+    loaded(tmp_path, "start", "dev", "feature.md", "--task", "one")
+    modules = loaded(tmp_path, "task", "done", "1", "--commit", "4f5e6d7")
+    assert ours_of(modules) == sorted(COMMON)
+    assert set(modules) - set(ours_of(modules)) <= STANDARD
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "task start 1",
-        "task done 1 --commit 4f5e6d7",
         "task block 1 --reason x",
         "task add four",
         "advance",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from holdfast.core.initiatives import decide_initiative, evolve_initiative, next_command
+from holdfast.core.initiatives import decide_initiative, evolve_initiative, next_step
 from holdfast.core.refusal import Refusal
 from holdfast.formats.initiatives import parse_initiative, render_initiative
 from holdfast.formats.schema import Invalid
@@ -55,10 +55,10 @@ def test_completing_a_milestone_moves_to_the_next_and_after_the_last_finish_is_o
     progress = render_initiative(state)[0]["progress"]
     assert progress == {"M1": "completed", "M2": "in_progress", "M3": "pending"}
     assert state["current_milestone"] == "M2"
-    assert next_command(state) == "holdfast initiative complete M2"
+    assert next_step(state).text == "holdfast initiative start M2"
     work += [asked("complete_milestone", milestone=each) for each in ("M3", "M2")]
     state = through(*work)[0]
-    assert next_command(state) == "holdfast initiative finish"
+    assert next_step(state).text == "holdfast initiative finish"
     assert through(*work, asked("finish_initiative"))[0]["status"] == "completed"
 
 
@@ -70,15 +70,88 @@ def test_a_milestone_that_came_next_can_still_be_started_once():
     assert [refusal.code for refusal in refusals] == ["already"]
 
 
-def test_a_task_is_ticked_in_its_place():
-    def task(text, done):
-        return asked("record_milestone_task", milestone="M1", text=text, done=done)
+def workflow(status, milestone="M1"):
+    return {"id": "dev-1", "milestone": milestone, "status": status}
 
+
+def task(text, *, done=False):
+    return asked("record_milestone_task", milestone="M1", text=text, done=done)
+
+
+def test_the_next_step_leads_from_the_first_milestone_to_the_archive():
+    begin = asked("start_milestone", milestone="M1")
+    state = through(begin)[0]
+    assert next_step(through()[0], ()).text == "holdfast initiative start M1"
+    start = next_step(state, ())
+    assert start.text == "holdfast start RECIPE SUBJECT --milestone M1"
+    assert set(start.fill) == {"RECIPE", "SUBJECT"}
+    assert next_step(state, [workflow("in_progress")]).text == "holdfast resume dev-1"
+    assert next_step(state, [workflow("abandoned")]).text == start.text
+    assert next_step(state, [workflow("completed", "M2")]).text == start.text
+    assert next_step(state, [workflow("completed")]).text == "holdfast initiative complete M1"
+    listed = through(begin, task("list readers"))[0]
+    tick = "holdfast initiative task M1 'list readers' --done"
+    assert next_step(listed, [workflow("completed")]).text == tick
+    done = through(begin, task("list readers"), task("list readers", done=True))[0]
+    assert next_step(done, ()).text == "holdfast initiative complete M1"
+    over = run(state, asked("finish_initiative", force=True, reason="sold"))[0]
+    assert next_step(over, ()).text == "holdfast initiative archive"
+    assert next_step(run(over, asked("archive_initiative"))[0], ()) is None
+
+
+def test_the_next_step_is_never_the_opposite_of_what_was_typed():
+    state = through(
+        asked("start_milestone", milestone="M1"), asked("block_initiative", reason="no key")
+    )[0]
+    assert next_step(state, ()).text == "holdfast initiative unblock"
+    assert next_step(state, (), after="initiative block").text == "holdfast initiative show"
+
+
+def test_a_task_that_looks_like_an_option_can_be_ticked():
+    state = through(asked("start_milestone", milestone="M1"), task("--force is gone"))[0]
+    assert next_step(state).words == [
+        "initiative", "task", "--done", "--", "M1", "--force is gone",
+    ]  # fmt: skip
+
+
+def test_a_milestone_with_open_tasks_completes_by_force_alone_and_shows_it():
+    begin = asked("start_milestone", milestone="M1")
+    complete = {"milestone": "M1", "reason": "the rest is in M2"}
+    tasks = (task("list readers", done=True), task("list writers"), task("list both"))
+    state, _, refusals = through(begin, *tasks, asked("complete_milestone", milestone="M1"))
+    assert state["milestones"][0]["status"] == "in_progress"
+    assert [refusal.code for refusal in refusals] == ["pending"]
+    assert "'list writers', 'list both'" in refusals[0].message
+    assert refusals[0].details == {"pending": {"tasks": ["list writers", "list both"]}}
+    assert refusals[0].hint == "holdfast initiative task M1 'list writers' --done"
+    without = asked("complete_milestone", **{**complete, "reason": " "}, force=True)
+    assert [refusal.code for refusal in through(begin, *tasks, without)[2]] == ["invalid"]
+    unneeded = through(begin, asked("complete_milestone", **complete, force=True))[0]
+    assert "forced" not in unneeded["milestones"][0]
+    state = through(begin, *tasks, asked("complete_milestone", **complete, force=True))[0]
+    forced = {"reason": "the rest is in M2", "open": ["list writers", "list both"]}
+    assert state["milestones"][0]["forced"] == forced
+    document, rest = render_initiative(state)
+    assert parse_initiative(document, json.loads(json.dumps(rest)), ORIGIN) == state
+
+
+def test_finishing_names_the_open_milestones_and_by_force_it_shows_them():
+    begin = asked("start_milestone", milestone="M1")
+    refusals = through(begin, asked("finish_initiative"))[2]
+    assert "open milestones: M1, M2, M3" in refusals[0].message
+    assert refusals[0].details == {"pending": {"milestones": ["M1", "M2", "M3"]}}
+    state = through(begin, asked("finish_initiative", force=True, reason="sold"))[0]
+    assert state["forced"] == {"reason": "sold", "open": ["M1", "M2", "M3"]}
+    document, rest = render_initiative(state)
+    assert parse_initiative(document, json.loads(json.dumps(rest)), ORIGIN) == state
+
+
+def test_a_task_is_ticked_in_its_place():
     state, _, refusals = through(
-        task("list readers", False),
-        task("list writers", False),
-        task("list readers", True),
-        task("list readers", True),
+        task("list readers"),
+        task("list writers"),
+        task("list readers", done=True),
+        task("list readers", done=True),
     )
     expected = [{"text": "list readers", "done": True}, {"text": "list writers", "done": False}]
     assert state["milestones"][0]["tasks"] == expected
@@ -114,7 +187,9 @@ def test_finishing_early_needs_force_and_a_reason_and_tells_what_was_skipped():
     assert run(state, forced)[2][0].code == "invalid"
     forced["args"]["reason"] = "sold"
     data = run(state, forced)[1][0]["data"]
-    assert data == {"status": "completed", "reason": "sold", "skipped": ["M1", "M2", "M3"]}
+    assert data == {
+        "status": "completed", "forced": {"reason": "sold", "open": ["M1", "M2", "M3"]},
+    }  # fmt: skip
 
 
 def test_a_block_keeps_its_reason_until_it_is_lifted():

@@ -1,9 +1,11 @@
 """Units of a loop, in the pure core: nothing is done without a confirmation and a verification."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import workflow
+from holdfast.core.next_step import next_step
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import find_task
 from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, limit_of
@@ -209,3 +211,93 @@ def test_there_is_no_way_to_done_but_through_confirmation_and_verification(steps
             assert kinds[-2] == ("confirmation_recorded", True, None)
             assert kinds[-3][2] == f"{task['id']}_DONE"
     assert aggregate_of("try").replay(lambda: loop.events) == (loop.state, [])
+
+
+# Evidence of a verification
+
+
+def to_verify(loop, name="T1"):
+    loop.signalled(name)
+    assert loop.do("confirm_unit", task=name) is None
+    return loop
+
+
+def ran(exit_code):
+    return {"command": "make check", "exit_code": exit_code}
+
+
+def test_a_claim_does_not_verify_a_unit_that_declares_a_command():
+    loop = to_verify(Loop().planned("T1", verify="make check"))
+    refusal = loop.do("verify_unit", task="T1")
+    assert (refusal.code, refusal.hint) == ("needs_run", "holdfast loop verify T1 --run")
+    assert loop.unit()["status"] == "verifying"
+    assert loop.do("verify_unit", task="T1", evidence=ran(0)) is None
+    assert loop.unit()["status"] == "completed"
+
+
+@pytest.mark.parametrize("mode", ["development", "knowledge"])
+@pytest.mark.parametrize("exit_code", [1, None])
+def test_a_run_that_failed_is_not_covered_by_a_claim(mode, exit_code):
+    name = "T1" if mode == "development" else "R1"
+    loop = to_verify(Loop(mode).planned(name), name)
+    loop.do("verify_unit", task=name, found="it fails", evidence=ran(exit_code))
+    assert "was not verified: mend it" in next_step(loop.state).about
+    to_verify(loop, name)
+    refusal = loop.do("verify_unit", task=name)
+    assert (refusal.code, refusal.hint) == (
+        "needs_run", f"holdfast loop verify {name} --run -- COMMAND",
+    )  # fmt: skip
+    step = next_step(loop.state)
+    assert step.words == ["loop", "verify", name, "--run", "--", "COMMAND"]
+    assert step.fill == {"COMMAND": "the command that failed before: make check"}
+    # A claim that it fails changes nothing of that.
+    loop.do("verify_unit", task=name, found="still")
+    assert to_verify(loop, name).do("verify_unit", task=name).code == "needs_run"
+    assert loop.do("verify_unit", task=name, evidence=ran(0)) is None
+    assert loop.unit(name)["status"] == "completed"
+
+
+def test_a_claim_verifies_a_unit_for_which_nothing_was_run():
+    loop = to_verify(Loop().planned("T1"))
+    assert next_step(loop.state).words[-3:] == ["--run", "--", "COMMAND"]
+    assert loop.do("verify_unit", task="T1") is None
+    loop = to_verify(Loop("knowledge").planned("R1"), "R1")
+    assert next_step(loop.state).words == ["loop", "verify", "R1", "--passed"]
+
+
+def test_a_commit_is_listed_with_its_own_subject():
+    loop = Loop().planned("T1")
+    work = {"task": "T1", "did": "All of it.\nAnd more.", "remaining": "its tests"}
+    loop.do("record_iteration", **work, commit="4f5e6d7", subject="Add the model")
+    loop.do("record_iteration", **work, commit="5a6b7c8")
+    assert loop.state["commits"] == ["4f5e6d7: Add the model", "5a6b7c8: All of it."]
+
+
+def test_after_a_block_the_next_step_is_another_unit_or_to_tell_the_user():
+    loop = Loop().planned("T1", "T2")
+    loop.do("block_task", task="T1", reason="no access")
+    assert next_step(loop.state, after="loop block").words[:3] == ["loop", "iterate", "T2"]
+    loop.do("block_task", task="T2", reason="no access")
+    assert next_step(loop.state, after="loop block").words == ["show"]
+    assert next_step(loop.state).words == ["loop", "unblock", "T1"]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(commands, st.sampled_from([None, 0, 1])), max_size=60))
+def test_a_unit_is_never_done_by_a_claim_if_a_run_was_asked_for_or_failed(steps):
+    loop = Loop().planned("T1", max_iterations=20).planned("T2", verify="make", max_iterations=20)
+    for (kind, good), exit_code in steps:
+        for name in ("T1", "T2"):
+            args = arguments(kind, name, good and exit_code != 1)
+            if kind == "verify_unit" and exit_code is not None:
+                args["evidence"] = ran(exit_code)
+            loop.do(kind, task=name, **args)
+    for task in loop.state["tasks"]:
+        runs = [
+            event["data"]["evidence"]["exit_code"]
+            for event in loop.events
+            if event["data"].get("task") == task["id"] and "evidence" in event["data"]
+        ]
+        if task["status"] == "completed":
+            assert runs[-1:] in ([], [0])
+            assert runs or not task.get("verify")

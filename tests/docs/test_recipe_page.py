@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.workflow.needs import EVIDENCE, NEEDS
 from holdfast.workspace import recipes
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "recipes.md").read_text("utf-8")
@@ -41,7 +42,10 @@ def test_every_example_is_loaded(tmp_path, text):
 
 @pytest.mark.parametrize(("key", "example"), RECIPE.items())
 def test_every_key_of_a_recipe_has_an_example_that_is_taken(key, example):
-    own = {"mode": {"format": "loop"}}.get(key, {"format": "skill"})
+    own = {
+        "mode": {"format": "loop"},
+        "task_needs": {"format": "skill", "task_phases": ["red", "green"]},
+    }.get(key, {"format": "skill"})
     loaded = recipes.check({"phases": PHASES, **own, **tomllib.loads(example)}, "release")
     assert key in loaded
 
@@ -50,7 +54,10 @@ def test_every_key_of_a_recipe_has_an_example_that_is_taken(key, example):
 def test_every_key_of_a_phase_has_an_example_that_is_taken(key, example):
     phase = {"name": "three", **tomllib.loads(example)}
     loaded = recipes.check({"format": "verb", "phases": [*PHASES, phase]}, "release")
-    assert key in loaded["phases"][2]
+    if key == "approval":
+        assert loaded["phases"][2]["needs"] == ["approval"]
+    else:
+        assert loaded["phases"][2][key] == phase[key]
 
 
 @pytest.mark.parametrize(("key", "example"), GATE.items())
@@ -58,6 +65,14 @@ def test_every_key_of_a_gate_has_an_example_that_is_taken(key, example):
     gates = {"lint": tomllib.loads(example)}
     loaded = recipes.check({"format": "verb", "phases": PHASES, "gates": gates}, "release")
     assert loaded["gates"]["lint"][key] == gates["lint"][key]
+
+
+def test_every_need_and_every_kind_of_evidence_is_on_the_page():
+    section = PAGE.partition("\n## Keys of a phase\n")[2].partition("\n## ")[0]
+    _, _, table = section.partition("| word | it is there when |")
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(NEEDS)
+    row = next(line for line in PAGE.splitlines() if line.startswith("| `evidence` "))
+    assert all(f"`{name}`" in row for name in EVIDENCE)
 
 
 def test_the_limits_on_the_page_are_the_loaders():

@@ -330,7 +330,7 @@ def test_recipe_of_the_place_is_fitted_to_the_phases_of_the_document():
     assert state["recipe"]["task_phases"] == ["red", "green", "refactor"]
     declared = state["recipe"]["phases"]
     assert [phase["name"] for phase in declared] == [p["name"] for p in state["phases"]]
-    assert declared[0] == {"name": "create_branch", "sets_branch": True}
+    assert declared[0] == {"name": "create_branch", "sets_branch": True, "needs": ["branch"]}
     assert declared[2] == {"name": "demo"}
 
 

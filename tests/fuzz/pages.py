@@ -87,7 +87,7 @@ def loop_pages(data):
     once = page_model.patch_guardrails(text, state)
     assert once.startswith(text)
     assert page_model.patch_guardrails(once, state) == once
-    document, _ = rebuild_record(text, text, text, text, "x", "development", lambda _: False)
+    document, _ = rebuild_record(text, text, text, text, "x", "development", lambda _: None)
     assert document["slug"] == "x"
 
 

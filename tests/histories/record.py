@@ -42,7 +42,10 @@ def live(root: str) -> Keeper:
     keeper.advance(workflow=dev)
     keeper.add_task("Logout", workflow=dev)
     keeper.start_task(1, workflow=dev)
+    keeper.start_task_phase(1, "red", workflow=dev)
+    keeper.run_tests(["test", "-e", "model.py"], workflow=dev)
     keeper.start_task_phase(1, "green", workflow=dev)
+    keeper.run_tests(["test", "-d", "."], workflow=dev)
     keeper.complete_task(1, "172c0b0", workflow=dev)
     keeper.block_task(2, "waits for the design", workflow=dev)
     keeper.remind("Run the tests", workflow=dev)
@@ -51,14 +54,17 @@ def live(root: str) -> Keeper:
     keeper.set_context({"reviewer": "Kim"}, workflow=dev)
     keeper.do("note_compaction", {"trigger": "auto"}, workflow=dev)
     keeper.do("note_briefing", {"digest": "00"}, workflow=dev)
-    keeper.record_gate("lint", passed=True, workflow=dev)
+    keeper.run_gate("test", ["test", "-d", "."], workflow=dev)
+    keeper.record_gate("security_review", passed=True, workflow=dev)
+    keeper.waive_gate("lint", "there is no linter yet", workflow=dev)
     violation = {"code": "V-1", "severity": "HIGH", "details": "no test"}
     keeper.do("add_violation", violation, workflow=dev)
     keeper.do("clear_violation", {"code": "V-1"}, workflow=dev)
     keeper.record_tests("make test", passing=["test_login"], workflow=dev)
     keeper.add_file("a.py", "green", 12, workflow=dev)
     keeper.do("end_session", {"session": "session-1", "reason": "other"}, workflow=dev)
-    keeper.start_phase("verification", workflow=dev)
+    keeper.skip_phase("task_execution", "the rest comes later", workflow=dev)
+    assert keeper.show(workflow=dev).state["phase"] == "verification"
     keeper.start_step("lint", workflow=dev)
     keeper.block_phase("verification", {"reason": "no network"}, workflow=dev)
     keeper.unblock_phase("verification", workflow=dev)
@@ -79,6 +85,7 @@ def live(root: str) -> Keeper:
     Loops(keeper).archive(loop)
     reopened = keeper.start("loop-knowledge", "survey").state["id"]
     keeper.abandon(workflow=reopened)
+    _mend(keeper)
     _adopt(root, keeper)
     _finish_folder(root, keeper)
     _reach(root, keeper)
@@ -106,6 +113,28 @@ def _reach(root: str, keeper: Keeper) -> None:
         file.write("# Found\n\n## M1: Look\n\n- [x] here\n")
     them.recover("found")
     them.use("Tidy billing")
+
+
+def _mend(keeper: Keeper) -> None:
+    """Every correction, and an undone change."""
+    mended = keeper.start(
+        "oneshot", "Typos", tasks=["Read", "Fix", "Look"], reminders=["Slowly"],
+        reading=["@docs/style.md"], context={"pages": 3}, replace=True,
+    ).state["id"]  # fmt: skip
+    keeper.edit_task(1, "Read all of it", workflow=mended)
+    keeper.complete_task(1, "172c0b0", workflow=mended)
+    keeper.complete_task(1, "4f5e6d7", workflow=mended)
+    keeper.reopen_task(1, workflow=mended)
+    keeper.block_task(2, "no editor", workflow=mended)
+    keeper.unblock_task(2, workflow=mended)
+    keeper.move_task(3, before=1, workflow=mended)
+    keeper.remove_task(3, workflow=mended)
+    keeper.remove_reminder(1, workflow=mended)
+    keeper.remove_reading("@docs/style.md", workflow=mended)
+    keeper.unset_context(["pages"], workflow=mended)
+    keeper.rename("Typos and commas", workflow=mended)
+    keeper.start_task(2, workflow=mended)
+    keeper.undo(workflow=mended)
 
 
 def _iterate(keeper: Keeper, loop: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ SOURCES = ("startup", "resume", "clear", "compact", "fork")
 def test_a_new_context_is_told_everything_in_order(migration, source):
     text = migration.briefed(source)
     parts = [
+        "HOLDFAST BRIEFING, as of event ", "skill holdfast:workflow",
         "WORKFLOW: Database Migration", "PHASE 1/3: Backup", "NEXT: ", "PENDING phases",
         "REQUIRED READING", "@docs/guide.md", "KEY REMINDERS", "Back up first", "CONTEXT",
         "source_db: postgres", "ACTION REQUIRED",
@@ -94,6 +96,46 @@ def test_a_compaction_is_recorded_once_however_often_it_is_announced(migration):
     assert migration.types().count("context_compacted") == 2
 
 
+def without_seq(briefing):
+    return re.sub("as of event [0-9]+", "", briefing)
+
+
+def test_the_same_text_for_the_same_session_is_one_delivery(migration):
+    """Two clients that read the same settings fire for the same context."""
+    assert migration.briefed("startup") == migration.briefed("startup")
+    assert migration.types().count("briefing_delivered") == 1
+    migration.other("session-2").briefed("startup")
+    assert migration.types().count("briefing_delivered") == 2
+    migration.ok("remind", "something else")
+    migration.briefed("startup")
+    assert migration.types().count("briefing_delivered") == 3
+
+
+def test_a_hook_a_terminal_and_a_pipe_give_the_same_text(migration):
+    mine = migration.as_session("session-1")
+    taken_up = mine.ok("resume")["briefing"]
+    assert migration.briefed("startup") == taken_up
+    assert mine.run("resume").out.splitlines() == taken_up.splitlines()
+    assert migration.types().count("briefing_delivered") == 1
+
+
+def test_missing_reading_is_named_as_missing(migration):
+    os.unlink(os.path.join(migration.path, "docs/guide.md"))
+    assert "\n@docs/guide.md (missing: there is no such file)\n" in migration.briefed()
+
+
+def test_what_was_learned_is_in_the_briefing(migration):
+    migration.ok("remember", "Fixtures are slow")
+    assert "\nLEARNED:\n- Fixtures are slow\n" in migration.briefed()
+
+
+def test_the_next_briefing_names_a_record_that_a_command_rebuilt(migration):
+    os.unlink(os.path.join(migration.path, migration.state()["record"]))
+    migration.ok("remind", "a command met it")
+    assert "was gone and is rebuilt; to end the workflow: holdfast abandon" in migration.briefed()
+    assert "was gone" not in migration.briefed("startup")
+
+
 def test_many_compactions_in_a_row_lose_nothing(migration):
     first = migration.briefed("startup")
     record = migration.state()["record"]
@@ -101,7 +143,7 @@ def test_many_compactions_in_a_row_lose_nothing(migration):
     for number in range(3):
         migration.fire("PreCompact", trigger="auto")
         text = migration.briefed("compact")
-        assert text.replace("just now", "") == first.replace("just now", "")
+        assert without_seq(text) == without_seq(first)
         migration.ok("set", f"round={number}")
         first = migration.briefed("compact")
         assert f"round: {number}" in first
@@ -207,8 +249,8 @@ def test_the_huge_is_cut_to_what_clients_take(client, filling):
     client.ok("set", "note=" + filling * 3_000)
     text = client.briefed()
     # Clients count differently; nothing that any of them counts is more than the bytes.
-    assert 8_000 < len(text.encode()) <= 9_500
-    assert "lines were left out" in text
+    assert 7_500 < len(text.encode()) <= 9_500
+    assert "LEFT OUT for its length: " in text
     assert "holdfast show huge" in text
     assert "✅ Workflow restored: Huge" in text
     assert "@docs/59.md" in text
@@ -285,14 +327,35 @@ def test_a_session_gets_its_own(client):
     assert f"id {second} " in two.briefed()
 
 
-def test_a_stranger_is_told_what_there_is_and_takes_nothing(client):
+def test_of_several_the_newest_is_briefed_and_the_others_are_named(client):
     client.ok("start", "custom", "First")
     client.ok("start", "custom", "Second")
     text = client.other("third").briefed("startup")
-    assert "first" in text
-    assert "second" in text
-    assert "holdfast resume" in text
-    assert "briefing_delivered" not in client.types()
+    assert "id second " in text
+    assert "ALSO ACTIVE HERE: first (First)." in text
+    assert "holdfast resume ID" in text
+    # It takes nothing, so its commands have to name the workflow until its first change.
+    assert "-w second" in next(line for line in text.splitlines() if line.startswith("NEXT: "))
+    third = client.as_session("third")
+    assert third.refused("remind", "x")["code"] == "ambiguous"
+    assert client.state("second")["session"] is None
+    third.ok("remind", "x", "-w", "second")
+    assert third.ok("remind", "y")["workflow"]["id"] == "second"
+    assert "ALSO ACTIVE" not in client.other("third").briefed("compact")
+
+
+def test_what_a_hook_records_binds_nobody(migration):
+    migration.briefed("startup")
+    migration.fire("PreCompact", trigger="auto")
+    migration.read("docs/guide.md")
+    assert migration.state()["session"] is None
+    assert "read" in migration.state()
+
+
+def test_a_sub_agent_neither_gets_a_briefing_nor_binds(migration):
+    assert migration.briefed("startup", agent_id="a1") == ""
+    assert migration.state()["session"] is None
+    assert "briefing_delivered" not in migration.types()
 
 
 def test_after_clear_the_same_client_goes_on(client):
@@ -318,7 +381,9 @@ def test_a_session_that_the_same_client_comes_back_to_gets_its_own(client):
 def test_a_session_that_ends_lets_go(client):
     ending = client.other("ending")
     mine = client.as_session("ending").ok("start", "custom", "Mine")["workflow"]["id"]
-    assert "held by the live session" in client.other("next").briefed("startup")
+    text = client.other("next").briefed("startup")
+    assert text.startswith("Holdfast: the live session ending works on mine (Mine). Next: start ")
+    assert "briefing_delivered" not in client.types()
     ending.fire("SessionEnd", reason="prompt_input_exit")
     assert client.types()[-1] == "session_ended"
     assert f"id {mine} " in client.other("next").briefed("startup")

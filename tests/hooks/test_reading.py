@@ -149,18 +149,54 @@ def test_settings_that_cannot_be_used_enforce_nothing_and_the_briefing_says_so(m
 
 def test_enforced_stopping_sends_the_agent_back_once(client):
     client.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
-    client.ok("start", "dev", "a.md", "--task", "one")
+    mine = client.as_session("session-1")
+    mine.ok("start", "dev", "a.md", "--task", "one")
     answer = client.fire("Stop", stop_hook_active=False)
     assert answer["decision"] == "block"
     assert "tasks 1" in answer["reason"]
     assert "gates lint" in answer["reason"]
+    mine.ok("remind", "it goes on")
     assert client.fire("Stop", stop_hook_active=True) is None
+    mine.ok("remind", "and on")
     assert client.fire("Stop") is None
-    # The same end in the words of Gemini.
-    assert client.fire("AfterAgent", stop_hook_active=False) == answer
-    assert client.fire("AfterAgent", stop_hook_active=True) is None
-    client.ok("complete", "--force", "--reason", "x")
+    mine.ok("complete", "--force", "--reason", "x")
     assert client.fire("Stop", stop_hook_active=False) is None
+
+
+def test_in_gemini_a_change_without_a_session_may_be_the_agents(client):
+    """The commands of its agents do not tell their session."""
+    client.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
+    client.ok("start", "dev", "a.md", "--task", "one")
+    assert client.fire("AfterAgent", stop_hook_active=False)["decision"] == "block"
+    assert client.fire("AfterAgent", stop_hook_active=True) is None
+    assert client.fire("AfterAgent", stop_hook_active=False) is None
+
+
+def test_a_session_that_was_asked_something_else_may_stop(client):
+    client.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
+    client.ok("start", "dev", "a.md", "--task", "one")
+    mine = client.as_session("session-1")
+
+    def is_held(**fields):
+        return client.fire("Stop", **{"stop_hook_active": False, **fields}) is not None
+
+    # Somebody else began it; this session was briefed, and looks.
+    client.briefed("startup")
+    mine.ok("show")
+    mine.ok("resume")
+    assert not is_held()
+    mine.ok("task", "start", "1")
+    client.fire("PreCompact", trigger="auto")
+    client.briefed("compact")
+    assert is_held()
+    mine.ok("remind", "sent back, it goes on")
+    assert not is_held(stop_hook_active=True)
+    # The next turn is about something else.
+    assert not is_held()
+    client.ok("remind", "a person's own change")
+    assert not is_held()
+    mine.ok("task", "phase", "1", "red")
+    assert is_held()
 
 
 def test_a_bad_setting_stops_nobody(migration):

@@ -17,7 +17,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
 CORRECTED = "Sync corrected: WORKFLOW-STATUS.yaml updated to match initiative.json"
 
 
-# What the project's memory is told
+# What goes into the project's memory
 
 
 def memory(shop):

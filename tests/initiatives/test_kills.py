@@ -52,7 +52,7 @@ CHANGES = {
     "create": lambda them: them.create("Other", ["M1: a"], files=True),
     "start": lambda them: them.start("M2"),
     "task": lambda them: them.task("M1", "list writers", done=True),
-    "complete": lambda them: them.complete("M1"),
+    "complete": lambda them: them.complete("M1", force=True, reason="enough"),
     "block": lambda them: them.block("no key"),
     "sync": lambda them: them.sync(),
 }

@@ -23,7 +23,6 @@ FIELDS = {
         "total": 3,
         "current_milestone": "M2",
         "updated_at": NOW,
-        "next": "holdfast initiative unblock",
         "milestones": [
             milestone(1, "completed", True),
             milestone(2, "in_progress", True, False),
@@ -52,14 +51,13 @@ def test_every_milestone_has_one_line_with_its_bar(width, colour):
         assert len({line.index("█" if "█" in line else "░") for line in table}) == 1
 
 
-def test_the_page_is_in_parts_and_ends_with_the_next_step():
+def test_the_page_is_in_parts():
     lines = list(initiative_page(Screen(now=NOW), FIELDS))
     heads = [lines[n + 1] for n, line in enumerate(lines[:-1]) if not line]
     assert heads[1:] == [
         "  Files",
         "  Other initiatives",
         "  Found in the milestone files",
-        "  next: holdfast initiative unblock",
     ]
     assert lines[1] == "  blocked: no key"
     assert "  left over: holdfast initiative recover 'left over'" in lines

@@ -9,7 +9,8 @@ from holdfast import install
 from holdfast.install.client_files import SettingsFile
 from support.git_template import make_repository
 
-SKILLS = sorted(os.listdir(Path(__file__).resolve().parents[2] / "plugin" / "skills"))
+PLUGIN_SKILLS = sorted(os.listdir(Path(__file__).resolve().parents[2] / "plugin" / "skills"))
+SKILLS = [f"holdfast-{name}" for name in PLUGIN_SKILLS]
 
 
 class Project:

@@ -35,7 +35,7 @@ def test_people_see_the_diff_and_what_was_done(repo):
     shown = repo.run("init", "--dry-run").out
     assert '+  "hooks": {' in shown
     assert f"{TEAM} would be changed" in shown
-    assert "✓ .claude/skills/dev/SKILL.md would be created\n" in shown
+    assert "✓ .claude/skills/holdfast-dev/SKILL.md would be created\n" in shown
     assert "# Develop a feature" not in shown
     assert f"✓ {TEAM} was changed" in repo.run("init").out
     assert repo.run("init").out.startswith(f"✓ {TEAM} unchanged")
@@ -128,6 +128,41 @@ def test_what_is_written_for_oneself_really_answers_an_event(repo):
         cwd=repo.path, capture_output=True, check=True,
     )  # fmt: skip
     assert "Keep the old tests" in done.stdout.decode()
+
+
+def test_the_teams_hook_does_nothing_where_holdfast_is_not_installed(repo, tmp_path):
+    repo.ok("init")
+    handler = repo.record(TEAM)["hooks"]["SessionStart"][0]["hooks"][0]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "holdfast").write_text("#!/bin/sh\necho ran $*; exit 2\n")
+    (tmp_path / "bin" / "holdfast").chmod(0o755)
+    for path, code, out in (("/usr/bin:/bin", 0, ""), (f"{tmp_path}/bin:/bin", 2, "ran hook\n")):
+        done = subprocess.run(
+            ["sh", "-c", handler["command"]], env={"PATH": path}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (code, out, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "begin"),
+    [
+        ((), "/holdfast-dev FILE, or in a terminal: holdfast start dev FILE"),
+        (("--local",), "holdfast start dev FILE"),
+        (
+            ("--agent", "codex"),
+            "the skill holdfast-dev with FILE, or in a terminal: holdfast start dev FILE",
+        ),
+    ],
+)
+def test_init_ends_with_what_to_do_next(repo, words, begin):
+    *_, blank, restart, start, check = repo.run("init", *words).out.splitlines()
+    assert blank == ""
+    assert restart.startswith("Restart C")
+    assert start == f"Then begin: {begin}"
+    assert check.startswith("holdfast doctor ")
+    assert "doctor" not in repo.run("init", "--dry-run", *words).out
+    assert "doctor" not in repo.run("uninstall").out
 
 
 def test_several_at_once_lose_nothing_of_each_other(repo):

@@ -6,13 +6,14 @@ import os
 import pytest
 
 from holdfast import install
-from holdfast.install.agents import AGENTS
+from holdfast.install.agents import AGENTS, TEAM_HOOK
 from holdfast.install.client_files import is_our_handler
 from holdfast.system.disk import Disk
 from support.settings_samples import FILES
 
 TEAM = ".claude/settings.json"
 OURS = [
+    {"type": "command", "command": TEAM_HOOK},
     {"type": "command", "command": "holdfast hook"},
     {"type": "command", "command": "/usr/local/bin/holdfast hook", "timeout": 3},
     {"type": "command", "command": "holdfast", "args": ["hook"]},

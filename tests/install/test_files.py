@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from holdfast import Keeper, install
-from holdfast.install.agents import AGENTS, fastest_command
+from holdfast.install.agents import AGENTS, TEAM_HOOK, fastest_command
 from holdfast.install.client_files import is_our_handler
 from install.conftest import skill_files, skills_in
 from support.settings_samples import BIG, FILES
@@ -152,7 +152,7 @@ def test_enforcing_adds_two_events_and_without_it_they_go(project):
 def test_the_teams_file_has_a_command_that_every_machine_has(project):
     project.init()
     (group,) = loaded(project.read(TEAM))["hooks"]["SessionStart"]
-    assert group == {"hooks": [{"type": "command", "command": "holdfast hook", "timeout": 10}]}
+    assert group == {"hooks": [{"type": "command", "command": TEAM_HOOK, "timeout": 10}]}
 
 
 @pytest.mark.parametrize("scope", ["local", "user"])

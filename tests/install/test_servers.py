@@ -1,15 +1,18 @@
 """The project's ``.mcp.json``: our server among others, in and out again, byte for byte."""
 
 import json
+import subprocess
 
 import pytest
 
 from holdfast import install
+from holdfast.install import client_files
 from holdfast.install.client_files import has_server
 from holdfast.workspace.settings import BadSettings
 
 FILE = ".mcp.json"
-OURS = {"command": "holdfast", "args": ["mcp"]}
+OURS = client_files.OUR_SERVER
+OLD = {"command": "holdfast", "args": ["mcp"]}
 OTHER = '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "x"]}}}\n'
 
 
@@ -77,7 +80,47 @@ def test_only_the_team_of_claude_code_has_the_file(project, options):
     assert project.read(FILE) is None
 
 
+def test_the_command_of_an_earlier_version_is_updated_and_keeps_its_other_fields(project):
+    servers = {"mcpServers": {"holdfast": {**OLD, "env": {"A": "b"}}}}
+    project.write(FILE, json.dumps(servers))
+    assert change_of(install.init(project.root)) == "changed"
+    told = json.loads(project.read(FILE))["mcpServers"]["holdfast"]
+    assert told == {**OURS, "env": {"A": "b"}}
+
+
+def talk(lines, path):
+    """What the team's server answers to these lines on a machine with this PATH."""
+    words = [OURS["command"], *OURS["args"]]
+    done = subprocess.run(
+        words, input="".join(f"{line}\n" for line in lines), env={"PATH": path},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_without_holdfast_the_server_offers_nothing_and_does_not_fail():
+    first = {"method": "server/discover", "params": {}, "jsonrpc": "2.0", "id": 0}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}
+    told = {"method": "notifications/initialized", "jsonrpc": "2.0"}
+    lines = [json.dumps(line, separators=(",", ":")) for line in (first, begin, told)]
+    unknown, begun = [json.loads(line) for line in talk(lines, "/usr/bin:/bin").splitlines()]
+    assert (unknown["id"], unknown["error"]["code"]) == (0, -32601)
+    assert (begun["id"], begun["result"]["capabilities"]) == (1, {})
+
+
+def test_with_holdfast_the_server_is_holdfast(tmp_path):
+    (tmp_path / "holdfast").write_text('#!/bin/sh\necho "ran $*"\n')
+    (tmp_path / "holdfast").chmod(0o755)
+    assert talk([], f"{tmp_path}:/usr/bin:/bin") == "ran mcp\n"
+
+
+def test_claude_code_finds_no_variable_to_replace_in_it():
+    assert "${" not in json.dumps(OURS)
+
+
 def test_ours_is_known_by_its_command():
+    assert has_server({"mcpServers": {"holdfast": OURS}})
     ours = {"command": "/usr/bin/holdfast", "args": ["mcp"], "env": {}}
     assert has_server({"mcpServers": {"holdfast": ours}})
     for other in (None, {}, {"command": 3}, {"command": "holdfast", "args": ["mcp", "memory"]}):

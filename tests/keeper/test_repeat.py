@@ -14,15 +14,19 @@ def keeper(tmp_path):
     return keeper
 
 
+CHECK = ["test", "-d", "."]
 REQUESTS = {
     "start a task": lambda keeper: keeper.start_task(1, id="same"),
     "start another task": lambda keeper: keeper.start_task(2, id="same"),
     "complete a task": lambda keeper: keeper.complete_task(1, id="same"),
     "set context": lambda keeper: keeper.set_context({"a": 1}, id="same"),
     "set other context": lambda keeper: keeper.set_context({"a": 2}, id="same"),
-    "run a gate": lambda keeper: keeper.run_gate("test", ["true"], id="same"),
-    "run another gate": lambda keeper: keeper.run_gate("lint", ["true"], id="same"),
-    "run tests": lambda keeper: keeper.run_tests(["true"], id="same"),
+    "run a gate": lambda keeper: keeper.run_gate("test", CHECK, id="same"),
+    "run another gate": lambda keeper: keeper.run_gate("lint", CHECK, id="same"),
+    "run tests": lambda keeper: keeper.run_tests(CHECK, id="same"),
+    "approve a phase": lambda keeper: keeper.approve_phase("load_feature", id="same"),
+    "waive a gate": lambda keeper: keeper.waive_gate("lint", "no linter", id="same"),
+    "skip a phase": lambda keeper: keeper.skip_phase("load_feature", "known", id="same"),
     "complete": lambda keeper: keeper.complete(force=True, reason="enough", id="same"),
     "abandon": lambda keeper: keeper.abandon(id="same"),
     "start": lambda keeper: keeper.start("dev", "b.md", id="same"),

@@ -139,7 +139,7 @@ def test_a_damaged_line_is_left_out_and_named_and_the_rest_is_taken_in(tmp_path)
     lines[20] = lines[20].replace(b'"', b"'", 1)
     shop = put_old_ledger(Workshop(tmp_path), lines)
     _, notes = shop.keeper().workflows()
-    assert "1 of its lines are no events and were left out" in notes
+    assert "1 of its lines are not events and were left out" in notes
     assert len(taken_in(shop)) == len(lines) - 1
     assert not shop.keeper().verify().ok
     assert shop.keeper().repair().ok

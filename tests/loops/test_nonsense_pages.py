@@ -50,7 +50,7 @@ def read_all(text, mode):
     page_model.read_brief(text)
     page_model.read_guardrails(text)
     pages.count_words(text)
-    document, _ = rebuild_record(text, text, text, text, "x", mode, lambda _: False)
+    document, _ = rebuild_record(text, text, text, text, "x", mode, lambda _: None)
     assert document["slug"] == "x"
 
 

@@ -160,14 +160,14 @@ def test_an_edit_that_is_refused_stays_on_the_page_and_is_said(shop):
     ("before", "after", "why"),
     [
         ("- [ ] **T2**", "- [ ] **T1**", "T1 stands on line"),
-        ("**T2**", "**two**", "'two' is no name for a unit"),
+        ("**T2**", "**two**", "'two' is not a name for a unit"),
         (
             "Max iterations: 5\n  - Depends: T1",
             "Max iterations: lots\n  - Depends: T1",
-            "is no number",
+            "is not a number",
         ),
         ("Depends: none", "Depends: T2", "would wait for itself"),
-        ("Depends: T1", "Depends: T7", "'T7', which is no unit of this page"),
+        ("Depends: T1", "Depends: T7", "'T7', which is not a unit of this page"),
         ("- [ ] **T1**: One", "- [ ] One", "a unit is written"),
     ],
 )
@@ -316,7 +316,7 @@ def test_one_name_is_one_loop(shop):
     shop.keeper().start("planning", "a move")
     with pytest.raises(Refused, match="is the name of a workflow of planning"):
         loops.new("a-move")
-    with pytest.raises(Refused, match="is no loop but a workflow of planning"):
+    with pytest.raises(Refused, match="is not a loop but a workflow of planning"):
         loops.show("a-move")
 
 

@@ -23,9 +23,9 @@ def pages_of(loop):
     }
 
 
-def rebuilt_of(loop, mode="development", has_commit=lambda _: True, **changed):
+def rebuilt_of(loop, mode="development", find_subject=lambda _: "", **changed):
     return rebuild_record(
-        **{**pages_of(loop), **changed}, slug="try", mode=mode, has_commit=has_commit
+        **{**pages_of(loop), **changed}, slug="try", mode=mode, find_subject=find_subject
     )
 
 
@@ -137,14 +137,14 @@ VERIFY = f"T1 - Verification - {AT}\n**Result:** Passed"
         ([WORK + "\n**Commit:** abc1234"], "confirming", "git has no commit 'abc1234'"),
         ([WORK + "\n**Commit:** --all"], "confirming", "git has no commit '--all'"),
         ([WORK, f"T7 - Blocked - {AT}"], "confirming", "T7 is not planned in tasks.md"),
-        ([WORK, f"Setup - Blocked - {AT}"], "confirming", "'Setup' is no unit"),
-        ([WORK.replace(AT, "yesterday")], "confirming", "'yesterday' is no time"),
+        ([WORK, f"Setup - Blocked - {AT}"], "confirming", "'Setup' is not a unit"),
+        ([WORK.replace(AT, "yesterday")], "confirming", "'yesterday' is not a time"),
         ([WORK, f"T1 - Unblocked - {AT}"], "confirming", "out of order: T1 was confirming"),
     ],
 )  # fmt: skip
 def test_where_the_log_makes_no_sense_it_is_said(lines, status, note):
     loop = walks.Loop().planned("T1")
-    document, notes = rebuilt_of(loop, progress=log(*lines), has_commit=lambda _: False)
+    document, notes = rebuilt_of(loop, progress=log(*lines), find_subject=lambda _: None)
     assert document["tasks"]["T1"]["status"] == status
     assert any(note.format(AT) in one for one in notes)
     parsed(document)
@@ -160,7 +160,9 @@ def test_a_commit_that_git_does_not_have_is_left_out():
     loop = walks.Loop().planned("T1")
     for commit in ("aaaaaaa", "bbbbbbb"):
         loop.do("record_iteration", task="T1", did="x", remaining="y", commit=commit)
-    document, notes = rebuilt_of(loop, has_commit=lambda commit: commit == "bbbbbbb")
+    document, notes = rebuilt_of(
+        loop, find_subject=lambda commit: "" if commit == "bbbbbbb" else None
+    )
     assert document["commits"] == ["bbbbbbb: x"]
     assert len(notes) == 1
 
@@ -185,7 +187,7 @@ def test_without_its_page_the_units_of_the_log_are_there():
 def test_a_lesson_of_a_unit_that_is_none_is_said():
     text = "## Slow\n- **When**: always\n- **Learned**: T9 iteration 2\n"
     _, notes = rebuilt_of(one_done(), guardrails=text)
-    assert notes == ["guardrails.md: 'Slow' was learned in T9, which is no unit"]
+    assert notes == ["guardrails.md: 'Slow' was learned in T9, which is not a unit"]
 
 
 def test_complaints_of_the_page_and_another_mode_are_said():
@@ -210,7 +212,7 @@ def test_how_it_ended_is_told(command, phase):
 
 
 def test_nothing_gives_an_empty_loop():
-    document, notes = rebuild_record("", "", "", "", "try", "development", lambda _: True)
+    document, notes = rebuild_record("", "", "", "", "try", "development", lambda _: "")
     assert document == {
         "task": "try", "slug": "try", "mode": "development", "phase": "discover", "tasks": {},
         "commits": [],
@@ -230,7 +232,7 @@ pieces = st.sampled_from(
 @given(*[walks.texts] * 3, st.lists(pieces))
 def test_a_record_comes_out_of_anything(brief, units, guardrails, lines):
     document, notes = rebuild_record(
-        brief, units, log(*lines), guardrails, "try", "knowledge", lambda _: True
+        brief, units, log(*lines), guardrails, "try", "knowledge", lambda _: ""
     )
     assert parsed(document)["subject"] == "try"
     assert all(isinstance(note, str) for note in notes)

@@ -76,7 +76,8 @@ def test_after_an_interruption_the_next_session_has_unit_iteration_and_what_rema
     assert "ITERATION 2 of 3: T1 is in progress" in briefing
     assert "REMAINING: its tests" in briefing
     assert "BLOCKERS: no fixture" in briefing
-    assert "holdfast loop next" in briefing
+    next_line = next(line for line in briefing.splitlines() if line.startswith("NEXT: "))
+    assert next_line.endswith(": holdfast loop iterate T1 --did DID --signal T1_DONE")
     turn, _ = Loops(shop.keeper()).next()
     assert (turn["unit"], turn["iteration"], turn["remaining"]) == ("T1", 2, "its tests")
 
@@ -120,7 +121,7 @@ def test_a_blocked_unit_is_documented_and_frees_the_next(shop):
     loops.confirm("T2")
     loops.verify("T2")
     turn, _ = loops.next()
-    assert (turn["turn"], turn["command"]) == ("wait", "holdfast loop unblock T1")
+    assert (turn["turn"], turn["command"]) == ("wait", ["holdfast", "loop", "unblock", "T1"])
     assert units_in(loops.unblock("T1").state)["T1"]["status"] == "in_progress"
     assert loops.next()[0]["unit"] == "T1"
 
@@ -184,16 +185,23 @@ def test_with_the_ledger_gone_the_record_alone_is_enough_too(shop):
 
 
 def test_git_is_trusted_over_the_log(shop):
+    def git(*words):
+        who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+        subprocess.run(["git", "-C", shop.root, *who, *words], check=True)
+
     loops = open_login_loop(shop, "development", "T1: One")
-    loops.iterate("T1", did="some", remaining="more", commit="4f5e6d7")
+    git("commit", "-qm", "begin", "--allow-empty")
+    git("commit", "-qm", "Add the model", "--allow-empty")
+    loops.iterate("T1", did="some", remaining="more", commit="HEAD")
     receipt = loops.rebuild("user-auth")
-    assert receipt.state["commits"] == ["4f5e6d7: some"]  # without git, nobody can say otherwise
-    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
-    command = ["git", "-C", shop.root, *who, "commit", "-qm", "begin", "--allow-empty"]
-    subprocess.run(command, check=True)
+    (line,) = receipt.state["commits"]
+    assert line.endswith(": Add the model")
+    git("reset", "-q", "--hard", "HEAD~1")
+    git("reflog", "expire", "--expire=now", "--all")
+    git("gc", "-q", "--prune=now")
     receipt = loops.rebuild("user-auth")
     assert receipt.state["commits"] == []
-    assert any("git has no commit '4f5e6d7'" in note for note in receipt.notes)
+    assert any(f"git has no commit '{line[:12]}'" in note for note in receipt.notes)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.75, 0.9, 0.99])
@@ -278,7 +286,7 @@ def test_without_a_log_that_can_be_read_nothing_is_taken_back(shop, is_known):
     os.mkdir(shop.path(PROGRESS))
     if not is_known:
         without_ledger(shop, record=False)
-    with pytest.raises(Refused, match=r"progress.md is no file that can be read") as caught:
+    with pytest.raises(Refused, match=r"progress.md is not a file that can be read") as caught:
         Loops(shop.keeper()).rebuild("user-auth")
     assert caught.value.hint.endswith("then: holdfast loop rebuild user-auth")
     os.rmdir(shop.path(PROGRESS))

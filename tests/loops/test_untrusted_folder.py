@@ -55,7 +55,7 @@ def test_a_page_that_is_a_link_is_neither_read_nor_written_through(shop, name):
     receipt = loops.iterate("T1", did="some", remaining="more")
     assert shop.read("../outside.md") == told
     assert os.readlink(shop.path(page)) == outside
-    assert any(f"{name}.md is no file that can be read" in note for note in receipt.notes)
+    assert any(f"{name}.md is not a file that can be read" in note for note in receipt.notes)
     assert list(units_of(receipt)) == ["T1"]
     assert receipt.state.get("guardrails", []) == []
 

@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from holdfast.mcp.workflow_tools import TOOLS
+
 SLOW = "echo begun; read line < pipe; echo ended"
 """A command that runs until somebody writes into the pipe."""
 
@@ -34,6 +36,12 @@ def gated(served):
 
 
 def test_a_whole_workflow_can_be_led_through_the_tools(served, client):
+    served.trusted()
+    served.write(
+        ".claude/holdfast.toml",
+        '[gates.lint]\ncommand = "test -e part-2"\n'
+        '[gates.test]\ncommand = "for each in test-*; do sh $each || exit 1; done"\n',
+    )
     client.initialize()
     started = client.call(
         "start", recipe="dev", subject="a.md", title="Import", tasks=["one"],
@@ -45,24 +53,79 @@ def test_a_whole_workflow_can_be_led_through_the_tools(served, client):
     again = client.call("start", recipe="dev", subject="a.md")
     assert (again["resumed"], again["position"]["id"]) == (True, workflow)
     client.call("task", action="add", text="two")
-    client.call("task", action="start", task=1)
-    assert client.call("task", action="phase", task=1, phase="green")["position"]["task"] == {
-        "id": 1, "description": "one", "status": "in_progress", "phase": "green",
-    }  # fmt: skip
-    client.call("task", action="done", task=1, commit="4f5e6d7")
-    client.call("task", action="block", task=2, reason="waiting")
-    client.call("task", action="start", task="2")
-    client.call("task", action="done", task=2)
     client.call("phase", action="complete", name="load_feature", fields={"found": 3})
     client.call("phase", action="block", name="create_branch", reason="no access")
     client.call("phase", action="unblock", name="create_branch")
+    assert client.refused("phase", action="advance")["structuredContent"]["error"]["details"] == {
+        "pending": {"branch": ["missing"]}
+    }
+    served.git("switch", "-q", "-c", "feat/a")
     assert client.call("phase", action="advance")["position"]["phase"] == "task_execution"
+    do_one_task_by_the_short_way(served, client)
+    do_another_by_the_long_way(served, client)
     client.call("phase", action="start", name="verification")
     client.call("phase", action="step", name="lint")
     client.call("gate", action="tests", command="pytest", failing=["a"], passing=["b"])
-    for gate in ("lint", "test", "security_review", "code_simplifier"):
+    claimed = client.refused("gate", action="record", gate="lint", passed=True)
+    assert claimed["structuredContent"]["error"]["code"] == "needs_run"
+    for gate in ("lint", "test"):
+        assert client.call("gate", action="run", gate=gate)["gate"]["evidence"] == "run"
+    for gate in ("security_review", "code_simplifier"):
         told = client.call("gate", action="record", gate=gate, passed=True, fields={"n": 1})
         assert (told["gate"]["evidence"], told["gate"]["n"]) == ("claim", 1)
+    take_notes(client)
+    client.call("phase", action="advance")
+    served.git("init", "-q", "--bare", "../remote.git")
+    served.git("remote", "add", "origin", "../remote.git")
+    unpushed = client.refused("gate", action="record", gate="pr_created", passed=True)
+    assert unpushed["structuredContent"]["error"]["code"] == "not_pushed"
+    served.git("push", "-q", "origin", "feat/a")
+    made = client.call("gate", action="record", gate="pr_created", passed=True)
+    assert made["gate"]["evidence"] == "check"
+    ended = client.call("complete", outcome="merged")
+    assert ended["position"]["status"] == "completed"
+    assert ended["signal"] == "DEV_COMPLETE: Import"
+    state = served.holdfast("show", workflow)["workflow"]
+    assert (state["outcome"], state["context"]["host"]) == ("merged", "x")
+    assert [len(task["commit"]) for task in state["tasks"]] == [40, 40]
+    assert served.holdfast("verify")["ok"]
+
+
+def do_one_task_by_the_short_way(served, client):
+    """Do red, green, refactor and commit; the tests are those of the project's own gate."""
+    served.write("test-1", "test -e part-1\n")
+    red = client.call("task", action="red")
+    assert (red["tests"]["last_result"], red["position"]["task"]["phase"]) == ("failed", "red")
+    early = client.refused("task", action="green")["structuredContent"]
+    assert (early["error"]["code"], early["tests"]["last_result"]) == ("failed", "failed")
+    served.write("part-1", "one\n")
+    assert client.call("task", action="green")["position"]["task"]["phase"] == "green"
+    assert client.call("task", action="refactor")["tests"]["evidence"] == "run"
+    served.git("add", "test-1", "part-1")
+    done = client.call("task", action="commit", text="Do one")
+    assert done["position"]["task"]["id"] == 2
+
+
+def do_another_by_the_long_way(served, client):
+    client.call("task", action="start", task=2)
+    entered = client.call("task", action="phase", task=2, phase="red")["position"]["task"]
+    assert entered == {
+        "id": 2, "description": "two", "status": "in_progress", "phase": "red",
+    }  # fmt: skip
+    client.call("task", action="block", task=2, reason="waiting")
+    client.call("task", action="start", task="2")
+    held = client.refused("task", action="done", task=2, commit="HEAD")["structuredContent"]
+    assert held["error"]["code"] == "pending"
+    served.write("test-2", "test -e part-2\n")
+    client.call("task", action="red")
+    served.write("part-2", "two\n")
+    client.call("task", action="green")
+    error = client.refused("task", action="done", task=2, commit="4f5e6d7")["structuredContent"]
+    assert error["error"]["code"] == "no_commit"
+    client.call("task", action="done", task=2, commit="HEAD")
+
+
+def take_notes(client):
     client.call("note", kind="reminder", text="once more")
     client.call("note", kind="reading", text="@docs/a.md")
     client.call("note", kind="context", fields={"host": "x"})
@@ -70,15 +133,59 @@ def test_a_whole_workflow_can_be_led_through_the_tools(served, client):
     client.call("note", kind="violation", code="V-1", severity="HIGH", text="no test")
     error = client.refused("complete")["structuredContent"]["error"]
     assert error["code"] == "pending"
-    client.call("note", kind="mended", code="V-1")
-    client.call("phase", action="advance")
-    client.call("gate", action="record", gate="pr_created", passed=True)
-    ended = client.call("complete", outcome="merged")
-    assert ended["position"]["status"] == "completed"
-    assert ended["signal"].startswith("DEV_COMPLETE")
-    state = served.holdfast("show", workflow)["workflow"]
-    assert (state["outcome"], state["context"]["host"]) == ("merged", "x")
-    assert served.holdfast("verify")["ok"]
+    client.call("note", kind="fixed", code="V-1")
+
+
+def test_no_tool_approves_a_phase_or_waives_a_gate():
+    offered = [tool["inputSchema"]["properties"].get("action", {}) for tool in TOOLS]
+    actions = {word for schema in offered for word in schema.get("enum", [])}
+    assert {"red", "advance", "record"} <= actions
+    assert actions.isdisjoint({"approve", "waive", "skip", "trust"})
+
+
+def test_a_red_that_passes_is_an_error_and_lets_nobody_go_on(served, client):
+    served.trusted()
+    served.write(".claude/holdfast.toml", '[gates.test]\ncommand = "test -e README.md"\n')
+    served.write("README.md", "A project.\n")
+    client.call("start", recipe="tdd", subject="a.md")
+    result = client.refused("task", action="red")["structuredContent"]
+    assert (result["error"]["code"], result["tests"]["last_result"]) == ("failed", "passed")
+    assert client.refused("task", action="green")["structuredContent"]["error"]["code"] == "pending"
+
+
+def test_an_agent_can_mend_its_mistakes(served, client):
+    client.call("start", recipe="dev", subject="a.md", tasks=["one", "two", "three"])
+    client.call("task", action="edit", task=1, text="ONE")
+    client.call("task", action="done", task=1)
+    client.call("task", action="reopen", task=1)
+    client.call("task", action="block", task=2, reason="x")
+    client.call("task", action="unblock", task=2)
+    client.call("task", action="move", task=3, before=1)
+    client.call("task", action="move", task=3, to=2)
+    client.call("task", action="remove", task=2)
+    for kind, given in (("reminder", {"text": "r"}), ("reading", {"text": "@a.md"}),
+                        ("context", {"fields": {"k": 1}})):  # fmt: skip
+        client.call("note", kind=kind, **given)
+        client.call("note", kind=kind, remove=True, **given)
+    client.call("note", kind="title", text="Renamed")
+    state = served.holdfast("show")["workflow"]
+    shown = [(task["id"], task["description"], task["status"]) for task in state["tasks"]]
+    assert shown == [(1, "ONE", "pending"), (3, "three", "pending")]
+    assert (state["reminders"], state["required_reading"]) == ([], [])
+    assert (state["title"], "k" in state["context"]) == ("Renamed", False)
+    answer = client.call("phase", action="undo")
+    assert answer["undone"]["what"] == "workflow renamed"
+    assert answer["position"]["title"] != "Renamed"
+    client.call("gate", action="tests", command="make")
+    assert client.call("phase", action="undo")["undone"]["what"] == "tests recorded"
+    refused = client.refused("note", kind="learning", text="x", remove=True)
+    assert refused["structuredContent"]["error"]["code"] == "invalid"
+    # Only a command is called the next one; how to mend the call is told before it.
+    first, hint, following = refused["content"][0]["text"].split("\n")
+    assert (first, hint) == ("invalid: note learning: it is not removed", "leave out remove")
+    assert following == "next: holdfast advance"
+    wrong = client.refused("note", kind="nosuch")["content"][0]["text"]
+    assert wrong.endswith("\ncall it as its schema says")
 
 
 def test_a_refusal_is_what_the_command_line_says(served, client):
@@ -89,6 +196,8 @@ def test_a_refusal_is_what_the_command_line_says(served, client):
         ("start", {"recipe": "nosuch"}, ["start", "nosuch"]),
         ("phase", {"action": "start", "name": "nosuch"}, ["phase", "start", "nosuch"]),
         ("resume", {"workflow": "dev-none"}, ["resume", "dev-none"]),
+        ("task", {"action": "move", "task": 1}, ["task", "move", "1"]),
+        ("phase", {"action": "undo", "workflow": "dev-none"}, ["undo", "-w", "dev-none"]),
     ]:
         result = client.refused(tool, **arguments)
         assert result["structuredContent"] == served.holdfast(*words), (tool, arguments)
@@ -128,7 +237,7 @@ def test_resources_are_a_workflow_its_briefing_and_its_log(served, client):
         return content["text"]
 
     assert json.loads(read(base)) == served.holdfast("show", workflow)["workflow"]
-    assert read(f"{base}/briefing").startswith("WORKFLOW: a.md")
+    assert "\nWORKFLOW: a.md\n" in read(f"{base}/briefing")
     assert json.loads(read(f"{base}/log")) == served.holdfast("log", workflow)["events"]
     for uri in (f"{base}/nosuch", "holdfast://workflow/", "holdfast://workflow/no", "file:///etc"):
         assert client.ask("resources/read", {"uri": uri})["error"]["code"] == -32002

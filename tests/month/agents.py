@@ -13,6 +13,7 @@ from holdfast.mcp.workflows import WorkflowApp
 from month.effects import must
 from month.model import CERTAINLY_NOT, Sent
 from month.world import AgentDisk
+from support.story import PERSONS
 
 RECIPES = (
     "dev", "tdd", "planning", "custom", "apex", "debug", "oneshot", "implementation", "qa-loop",
@@ -104,7 +105,16 @@ def _aim(sent):
 def said(keeper, words):
     """One command line, by the surface's own way but with this keeper; its events' numbers."""
     args = parse(words)
+    if args["command"] in PERSONS:
+        # What a person at a terminal does, who is in no month.
+        return _decided(keeper, args).seqs
     return COMMANDS[args["command"]].run(keeper, args).fields().get("seqs", [])
+
+
+def _decided(keeper, args):
+    if args["command"] == "phase approve":
+        return keeper.approve_phase(args["name"], **args["target"])
+    return keeper.waive_gate(args["gate"], args["reason"], **args["target"])
 
 
 def as_tool(sent):
@@ -129,7 +139,8 @@ def as_tool(sent):
     if command == "task block":
         return "task", {**given, "action": "block", "task": words[2], "reason": words[4]}
     if command == "advance":
-        return "phase", {**given, "action": "advance"}
+        force = {"force": True, "reason": sent.option("--reason")}
+        return "phase", {**given, "action": "advance", **(force if "--force" in words else {})}
     if command == "phase unblock":
         return "phase", {**given, "action": "unblock", "name": words[2]}
     if command == "gate record":
@@ -252,11 +263,14 @@ class Wishes:
                 ["phase", "unblock", flow.phase],
                 ["phase", "unblock", flow.phase],
                 ["phase", "approve", flow.phase],
+                ["phase", "skip", flow.phase, "--reason", name],
+                ["advance", "--force", "--reason", name],
             ]
             wishes += [["complete", "--force", "--reason", "enough", "--outcome", name]]
             wishes += [["abandon", "--reason", name]]
         for gate in GATES.get(flow.recipe, ()):
             wishes.append(["gate", "record", gate, self.lots.choice(["--passed", "--failed"])])
+            wishes.append(["gate", "waive", gate, "--reason", name])
         chosen = self.lots.choice(wishes)
         is_moot = chosen[:2] == ["phase", "unblock"] and flow.status != "blocked"
         return ["remind", f"reminder {name}"] if is_moot else chosen

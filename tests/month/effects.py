@@ -29,7 +29,11 @@ class Flow:
         }
         self.following = {name: names[0] for name, names in self.may_follow.items()}
         self.cycles_at = told.get("cycles_at")
-        self.needs_approval = {p["name"] for p in told["phases"] if p.get("approval")}
+        self.needs = {phase["name"]: phase.get("needs", []) for phase in told["phases"]}
+        self.has_task_phases = "task_phases" in told
+        self.takes = {name: gate.get("evidence") for name, gate in told.get("gates", {}).items()}
+        steps = {step: p["name"] for p in told["phases"] for step in p.get("steps", [])}
+        self.phase_of_gate = {name: steps.get(name, listed[-1]) for name in self.takes}
         self.approved = set()
         self.phases = dict.fromkeys(listed, "pending")
         self.phase = listed[0]
@@ -49,6 +53,41 @@ class Flow:
     def current_task(self):
         moving = [task for task, status in self.tasks.items() if status == "in_progress"]
         return moving[0] if len(moving) == 1 else None
+
+    @property
+    def lacks(self):
+        """What the current phase still asks for, as far as a month knows.
+
+        Nobody runs a test or makes a commit in it; of the branch it does not know.
+        """
+        return [need for need in self.needs[self.phase] if need != "branch" and self._lacks(need)]
+
+    def _lacks(self, need):
+        if need == "approval":
+            return self.phase not in self.approved
+        if need == "tasks":
+            is_none = self.has_task_phases and not self.tasks
+            return is_none or not set(self.tasks.values()) <= {"completed"}
+        if need == "gates":
+            return any(not self.is_passed(gate) for gate in self.gates_of(self.phase))
+        return True
+
+    def gates_of(self, phase):
+        return [gate for gate in self.gates if self.phase_of_gate[gate] == phase]
+
+    def is_passed(self, gate):
+        """Nobody runs a gate in a month, so one that takes a run is waived or not passed."""
+        result = self.gates[gate]
+        return result == "waived" or (result == "passed" and self.takes[gate] == "claim")
+
+    def leave(self, kinds):
+        """Leave the phase, as the events say: completed if it lacks nothing, else skipped."""
+        is_skipped = "phase_skipped" in kinds
+        must(is_skipped != ("phase_completed" in kinds), f"{self.phase} is left by {kinds}")
+        must(is_skipped or not self.lacks, f"{self.phase} lacks {self.lacks}")
+        self.phases[self.phase] = "skipped" if is_skipped else "completed"
+        if is_skipped:
+            self.status = "in_progress"
 
     def enter(self, name):
         self.phase = name
@@ -70,7 +109,7 @@ def _started(model, flow, sent, commit):
     event = commit[0]
     if event["type"] == "workflow_resumed":
         must(flow is not None and flow.is_active, "it was not active")
-        _bound(model, flow, sent, commit)
+        bound(model, flow, sent, commit)
         return
     must(flow is None or not flow.is_active, "it was active already")
     is_loop = sent.command == "loop new"
@@ -82,10 +121,10 @@ def _started(model, flow, sent, commit):
     flow.reading += sent.option("--read")
     flow.reminders += sent.option("--remind")
     flow.worktree = event["data"]["worktree"]
-    _bound(model, flow, sent, commit)
+    bound(model, flow, sent, commit)
 
 
-def _bound(_model, flow, sent, commit):
+def bound(_model, flow, sent, commit):
     session = commit[0]["data"].get("session")
     if session:
         must(session["id"] in sent.agent.sessions, "another session")
@@ -93,30 +132,47 @@ def _bound(_model, flow, sent, commit):
 
 
 def _resumed(model, flow, sent, commit):
-    _bound(model, flow, sent, commit)
+    bound(model, flow, sent, commit)
     flow.worktree = commit[0]["data"].get("worktree", flow.worktree)
     if not flow.is_active:
         is_blocked = flow.phases.get(flow.phase) == "blocked"
         flow.status = "blocked" if is_blocked else "in_progress"
 
 
-def _advanced(_model, flow, _sent, _commit):
+def _advanced(_model, flow, sent, commit):
     must(flow.phases[flow.phase] == "in_progress", f"{flow.phase} is {flow.phases[flow.phase]}")
-    waits = flow.phase in flow.needs_approval and flow.phase not in flow.approved
-    must(not waits, f"{flow.phase} was not approved")
-    flow.phases[flow.phase] = "completed"
+    kinds = [event["type"] for event in commit]
+    is_forced = "--force" in sent.words
+    must(is_forced or "phase_skipped" not in kinds, f"{flow.phase} is skipped without force")
+    may_lack = flow.lacks or "branch" in flow.needs[flow.phase]
+    must(may_lack or "phase_skipped" not in kinds, f"{flow.phase} lacks nothing, and is skipped")
+    _move_on(flow, kinds)
+
+
+def _skipped(_model, flow, sent, commit):
+    must(flow.phase == sent.words[2], f"{sent.words[2]} is not current")
+    must(flow.phases[flow.phase] in ACTIVE, f"{flow.phase} is {flow.phases[flow.phase]}")
+    kinds = [event["type"] for event in commit]
+    must("phase_skipped" in kinds, f"{flow.phase} is left by {kinds}")
+    _move_on(flow, kinds)
+
+
+def _move_on(flow, kinds):
+    flow.leave(kinds)
     if flow.following[flow.phase] is not None:
         flow.enter(flow.following[flow.phase])
 
 
-def _went_back(_model, flow, sent, _commit):
+def _went_back(_model, flow, sent, commit):
     name = sent.words[2]
     if name in flow.may_follow[flow.phase]:
-        flow.phases[flow.phase] = "completed"
+        if flow.phases[flow.phase] == "in_progress":
+            flow.leave([event["type"] for event in commit])
         flow.enter(name)
         return
     listed = list(flow.phases)
-    again = listed if flow.cycles_at == name and flow.phases[name] == "completed" else None
+    was_left = flow.phases[name] in ("completed", "skipped")
+    again = listed if flow.cycles_at == name and was_left else None
     for phase in again or listed[listed.index(name) :]:
         flow.phases[phase] = "pending"
         flow.approved.discard(phase)
@@ -167,8 +223,10 @@ def _unit_iterated(_model, flow, sent, commit):
 
 
 def _ended(status):
-    def applied(_model, flow, _sent, _commit):
-        if status == "completed" and not flow_has_pending(flow):
+    def applied(_model, flow, _sent, commit):
+        # A phase that lacks something is not completed by an end that was forced.
+        if any(event["type"] == "phase_completed" for event in commit):
+            must(not flow_has_pending(flow), f"{flow.phase} is completed, and something is pending")
             flow.phases[flow.phase] = "completed"
         flow.status = status
 
@@ -176,10 +234,14 @@ def _ended(status):
 
 
 def flow_has_pending(flow):
-    """Whether phases stand between the workflow and its end."""
+    """Whether anything stands between the workflow and its end."""
     left = flow.following[flow.phase] is not None
-    waits = flow.phase in flow.needs_approval and flow.phase not in flow.approved
-    return left or waits or flow.phases[flow.phase] != "in_progress"
+    is_open = set(flow.tasks.values()) - {"completed"}
+    excused = [g for phase in flow.phases if flow.phases[phase] == "skipped"
+               for g in flow.gates_of(phase)]  # fmt: skip
+    gates = [gate for gate in flow.gates if gate not in excused and not flow.is_passed(gate)]
+    lacks = flow.lacks or is_open or gates
+    return left or lacks or flow.phases[flow.phase] != "in_progress"
 
 
 def _archived(_model, flow, _sent, _commit):
@@ -199,7 +261,13 @@ def _context(_model, flow, sent, _commit):
 
 
 def _gate(_model, flow, sent, _commit):
-    flow.gates[sent.words[2]] = "passed" if "--passed" in sent.words else "failed"
+    gate, passed = sent.words[2], "--passed" in sent.words
+    must(not passed or flow.takes[gate] == "claim", f"{gate} takes a {flow.takes[gate]}")
+    flow.gates[gate] = "passed" if passed else "failed"
+
+
+def _waived(_model, flow, sent, _commit):
+    flow.gates[sent.words[2]] = "waived"
 
 
 def _guardrail(_model, flow, _sent, _commit):
@@ -219,6 +287,7 @@ APPLIED = {
     "phase block": _phase_is("in_progress", "blocked"),
     "phase unblock": _phase_is("blocked", "in_progress"),
     "phase approve": _approved,
+    "phase skip": _skipped,
     "step": _nothing_we_keep,
     "task add": _task_added,
     "task start": _task_is(
@@ -233,6 +302,7 @@ APPLIED = {
     "read": _listed("reading", lambda sent: sent.words[1]),
     "set": _context,
     "gate record": _gate,
+    "gate waive": _waived,
     "violation add": _nothing_we_keep,
     "violation clear": _nothing_we_keep,
     "tests record": _nothing_we_keep,

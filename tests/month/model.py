@@ -9,7 +9,7 @@ import itertools
 import json
 
 from holdfast.core.time import duration_s, epoch_ms
-from month.effects import APPLIED, Wrong, must
+from month.effects import APPLIED, Wrong, bound, must
 
 CERTAINLY_NOT = ("not_written", "storage", "busy", "not_writable")
 """Codes of faults that say that nothing was recorded."""
@@ -116,7 +116,12 @@ class Model:
         elif first["stream"].startswith("_"):
             self.small.setdefault(first["stream"], []).append(sent)
         else:
-            APPLIED[sent.command](self, self._flow(first, sent), sent, commit)
+            flow = self._flow(first, sent)
+            if first["type"] == "workflow_resumed" and len(commit) > 1:
+                # The first change of a session binds it.
+                bound(self, flow, sent, commit)
+                commit = commit[1:]
+            APPLIED[sent.command](self, flow, sent, commit)
         flow = self.flows.get(first["stream"])
         if flow is not None:
             flow.at_ms = epoch_ms(first["at"])

@@ -12,6 +12,7 @@ from holdfast import Keeper
 from holdfast.hooks import handlers, quick_check
 from holdfast.layers.graph import mcp_delivery
 from holdfast.system import disk as system_disk
+from holdfast.system import kernel
 from holdfast.workspace import location, trust
 from month.world import AgentDisk
 
@@ -96,6 +97,8 @@ def inhabited(month):
         (quick_check, "_read", read),
         (quick_check, "_print", printed),
         (os, "urandom", chance.randbytes),
+        # The holder of a lock is named in a note, and so in a briefing.
+        (kernel, "_holder", lambda _fd: "another process"),
         (mcp_delivery, "reach", reach),
     ]  # fmt: skip
     before = [getattr(where, name) for where, name, _ in places]

@@ -88,7 +88,8 @@ def test_the_client_installs_it_and_lets_it_go_again(claude, copy, source):
     settings = json.loads((claude.home / ".claude" / "settings.json").read_text("utf-8"))
     assert settings["enabledPlugins"] == {"holdfast@holdfast": True}
     inventory = claude("plugin", "details", "holdfast@holdfast").stdout
-    assert "context, dev, iterate, resume, tdd, workflow" in inventory
+    skills = sorted(path.name for path in (ROOT / "plugin" / "skills").iterdir())
+    assert ", ".join(skills) in " ".join(inventory.split()), inventory
     assert re.search(r"MCP servers \(1\)\s+holdfast", inventory), inventory
     assert "SessionStart, PreCompact, SessionEnd, PostToolUse" in inventory
     for words in (("uninstall", "holdfast@holdfast"), ("marketplace", "remove", "holdfast")):

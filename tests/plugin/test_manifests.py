@@ -23,7 +23,10 @@ FILES = {
     "hooks/hooks.json",
     *(
         f"skills/{name}/SKILL.md"
-        for name in ("context", "dev", "initiative", "iterate", "resume", "tdd", "workflow")
+        for name in (
+            *("apex", "brainstorm", "context", "debug", "dev", "initiative", "iterate", "oneshot"),
+            *("resume", "tdd", "workflow"),
+        )
     ),
 }
 

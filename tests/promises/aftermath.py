@@ -8,13 +8,17 @@ from promises.journeys import INDEX, ask, history_of, timeless
 
 UNKNOWN = ("not_found", "no_workflow")
 _PLACED = re.compile(r'"(seq|base)": \d+')
+DELIVERY = "briefing_delivered"
 
 
 def state_of(root, workflow):
     """The workflow as ``show`` has it, without moments; ``None`` when there is none."""
     code, answer = ask(root, "show", *([workflow] if workflow else []))
     assert code == 0 or answer["error"]["code"] in UNKNOWN, answer
-    return _placeless(timeless(answer.get("workflow")))
+    state = answer.get("workflow")
+    if state is not None:
+        state["history"] = [entry for entry in state["history"] if entry["event"] != DELIVERY]
+    return _placeless(timeless(state))
 
 
 def record_of(site):
@@ -31,8 +35,16 @@ def events(root):
 
 
 def history(root, workflow=None):
-    """What happened, perhaps to one workflow only: version, id, type and data of each event."""
-    listed = [event for event in events(root) if workflow in (None, event["stream"])]
+    """What happened, perhaps to one workflow only: version, id, type and data of each event.
+
+    That a briefing was delivered is an event of its own, after the command's: a command that is
+    killed in between delivers nothing, and one that is tried again delivers once more.
+    """
+    listed = [
+        event
+        for event in events(root)
+        if workflow in (None, event["stream"]) and event["type"] != DELIVERY
+    ]
     return [(*what[1:4], _placeless(what[4])) for what in history_of(listed)]
 
 

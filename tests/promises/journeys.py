@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 from holdfast.cli.parser import COMMANDS, parse
 from support import fork_server
+from support.git_template import make_repository
 from support.paths import SOURCE
 from support.workshop import Workshop
 
@@ -26,7 +27,7 @@ PHASES = {
 }
 MUTATING = {
     "start", "advance", "phase start", "phase complete", "phase block", "phase unblock",
-    "phase approve", "step", "task add", "task start", "task done", "task block", "remind", "read",
+    "phase skip", "step", "task add", "task start", "task done", "task block", "remind", "read",
     "set", "complete", "abandon", "resume",
 }  # fmt: skip
 ENVIRONMENT = {
@@ -43,7 +44,7 @@ MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:?\d{2}:?\d{2}(?:\.\d+)?Z?|\d{8}_\d
 
 def journey(recipe):
     """The command lines for a recipe, each with a name that is unique in the journey."""
-    first, second, third = PHASES[recipe]
+    first, second, _ = PHASES[recipe]
     one, two = ("T1", "T2") if recipe.startswith("loop") else ("1", "2")
     own = [word for name in PHASES[recipe] for word in ("--phase", name)]
     start = [
@@ -58,14 +59,15 @@ def journey(recipe):
         ["phase", "unblock", first],
         ["step", "draft"],
         ["phase", "complete", first, "found=3"],
-        ["phase", "approve", second],
-        ["advance"],
-        ["task", "add", "three"],
+        ["phase", "start", second, "note=begun"],
+        # A branch is missing in dev and an approval in apex; in the others nothing is.
+        ["advance", "--force", "--reason", "the plan is old"],
+        ["task", "add", "three", "four"],
         ["task", "start", one],
         ["task", "block", one, "--reason", "a question"],
         ["task", "start", one],
         # A loop's unit is not done by a word.
-        ["task", "done", one, "--commit", "4f5e6d7"] if one == "1" else ["set", "unit=1"],
+        ["task", "done", one, "--commit", "HEAD"] if one == "1" else ["set", "unit=1"],
         ["task", "start", two],
         ["remind", "run the slow tests"],
         ["read", "@docs/more.md"],
@@ -73,7 +75,7 @@ def journey(recipe):
         ["phase", "start", second],
         ["abandon", "--reason", "not now"],
         ["resume"],
-        ["phase", "start", third] if recipe != "apex" else ["phase", "approve", second],
+        ["phase", "skip", second, "--reason", "seen before"],
         ["complete", "--force", "--reason", "the rest moved", "--outcome", "good enough"],
         ["resume", "--session", "s-2"],
     ]
@@ -132,7 +134,9 @@ class Site:
     @classmethod
     def made(cls, root, *, git=True):
         site = cls(root)
-        Workshop(site.root, git=git)
+        Workshop(site.root, git=False)
+        if git:
+            make_repository(site.root, committed=True)
         os.makedirs(os.path.join(site.root, "docs"), exist_ok=True)
         return site
 

@@ -19,6 +19,9 @@ _WRITERS = "tests/promises/test_p06_writers.py::"
 _RETRY = "tests/promises/test_p07_retry.py::"
 _EDIT = "tests/promises/test_p09_hand_edit.py::"
 _LOCK = "tests/promises/test_p11_lock.py::"
+_GATES = "tests/acceptance/test_gates.py::"
+_PROGRESS = "tests/acceptance/test_progress.py::"
+_NEEDS = "tests/core/test_needs.py::"
 _HOSTILE = "tests/hooks/test_hostile.py::"
 _TRANSACTION = "holdfast.keeper.transaction:Transaction."
 
@@ -298,6 +301,84 @@ MUTATIONS = [
         "tests/workspace/test_location.py"
         "::test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed[plain]",
     ),
+    Mutation(
+        13, "undo a run that failed", "holdfast.core.workflow.corrections:_lasting", answer(),
+        "tests/acceptance/test_corrections.py::test_a_failed_run_cannot_be_undone",
+    ),
+    Mutation(
+        13, "a claim passes a run gate", "holdfast.core.workflow.evidence:_refuse_claim", answer(),
+        f"{_NEEDS}test_a_claim_that_a_run_gate_passed_is_refused",
+    ),
+    Mutation(
+        13, "a claim in an edited record passes a run gate",
+        "holdfast.core.workflow.needs:evidence_of", answer("claim"),
+        f"{_NEEDS}test_a_claim_in_an_edited_record_does_not_pass_a_run_gate",
+    ),
+    Mutation(
+        13, "believe a waiver in an edited record",
+        "holdfast.core.workflow.evidence:_claimed", lambda _original: lambda gate: gate,
+        f"{_NEEDS}test_a_waiver_in_an_edited_record_is_not_believed",
+    ),
+    Mutation(
+        13, "a phase that lacks something is completed",
+        "holdfast.core.workflow.needs:_missing", answer([]),
+        f"{_NEEDS}test_a_phase_that_asks_for_tasks_waits_for_all_of_them",
+    ),
+    Mutation(
+        13, "a red run that passed counts", "holdfast.core.workflow.needs:missing_run",
+        answer([]), f"{_NEEDS}test_red_is_left_only_after_a_test_was_seen_to_fail",
+    ),
+    Mutation(
+        13, "a run counts in every phase", "holdfast.core.workflow.needs:mark_of_run",
+        answer("anywhere"), f"{_NEEDS}test_a_run_counts_in_the_phase_in_which_it_was_made",
+    ),
+    Mutation(
+        13, "a command that cannot fail passes a gate",
+        "holdfast.evidence.gates:_check_shows_something", answer(),
+        "tests/keeper/test_trivial_commands.py"
+        "::test_a_command_that_shows_nothing_is_refused_and_not_run[true-gate run]",
+    ),
+    Mutation(
+        13, "anybody is a person", "holdfast.cli.answer:require_person", answer(),
+        "tests/acceptance/test_gates.py::test_nobody_but_a_person_waives_a_gate[AI_AGENT]",
+    ),
+    Mutation(
+        13, "verify a unit by a claim", "holdfast.core.workflow.tasks:refuse_claim", answer(),
+        "tests/acceptance/test_loops.py"
+        "::test_a_claim_does_not_take_the_place_of_a_run_that_a_unit_declares",
+    ),
+    Mutation(
+        13, "complete a milestone with open tasks", "holdfast.core.initiatives:open_tasks",
+        answer([]), "tests/core/test_initiative.py"
+        "::test_a_milestone_with_open_tasks_completes_by_force_alone_and_shows_it",
+    ),
+    Mutation(
+        13, "count a program that checks nothing",
+        "holdfast.evidence.gates:_check_shows_something", answer(),
+        f"{_GATES}test_a_command_that_checks_nothing_is_no_evidence[true]",
+    ),
+    Mutation(
+        13, "look up no pull request", "holdfast.evidence.gates:check", answer({}),
+        f"{_GATES}test_a_pull_request_is_looked_up",
+    ),
+    Mutation(
+        13, "waive a gate for a client", "holdfast.cli.commands.evidence:require_person", answer(),
+        f"{_GATES}test_nobody_but_a_person_waives_a_gate[CLAUDECODE]",
+    ),
+    Mutation(
+        13, "approve a phase for a client", "holdfast.cli.commands.progress:require_person",
+        answer(), f"{_PROGRESS}test_nobody_but_a_person_approves_a_phase[CLAUDECODE]",
+    ),
+    Mutation(
+        13, "complete what was skipped", "holdfast.core.workflow.lifecycle:_skipped",
+        value(lambda _state, name, *_: {"type": "phase_completed", "data": {"phase": name}}),
+        f"{_PROGRESS}test_a_phase_that_is_skipped_or_forced_is_never_completed",
+    ),
+    Mutation(
+        13, "keep a commit that is none", "holdfast.evidence.commits:resolve",
+        value(lambda _workspace, name, _tried: name),
+        f"{_PROGRESS}test_what_is_no_commit_is_refused[nonsense_zzz]",
+    ),
     *STRANGERS,
     Mutation(
         14, "print raw", "holdfast.answers:_is_harmless", answer(True),
@@ -308,6 +389,10 @@ MUTATIONS = [
         14, "brief raw", "holdfast.core.briefing:_HARMLESS", value({}),
         "tests/promises/test_p14_briefing.py"
         "::test_the_briefing_keeps_text_in_its_line[closing tag-skill]",
+    ),
+    Mutation(
+        14, "brief without an end", "holdfast.core.briefing:_shorten", answer(""),
+        "tests/core/test_briefing.py::test_the_least_important_is_left_out_first",
     ),
     Mutation(
         14, "follow links", "holdfast.workspace.location:Workspace.check_links", answer(),

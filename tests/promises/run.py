@@ -20,7 +20,7 @@ PROMISES = {
     2: "What was acknowledged stands through a power cut.",
     3: "Nothing that git does, or that is done to the folder, loses or forks the ledger.",
     4: "A flipped bit is found and named; all other events stay readable.",
-    5: "A full disk or an I/O error is told, leaves nothing half done, and passes.",
+    5: "A full disk or an I/O error is reported, leaves nothing half done, and passes.",
     6: "Any number of writers: nothing is lost, nothing is there twice, one order.",
     7: "The same id, however often it is tried, is applied once.",
     8: "Every view comes back from the ledger byte for byte; other people's bytes stay.",

@@ -39,7 +39,7 @@ class Sound:
         for number in range(12):
             keeper.remind(f"reminder {number}", workflow=tdd)
             keeper.set_context({"seq": {"seq": number}}, workflow=own)
-        keeper.advance(workflow=tdd)
+        keeper.advance(force=True, reason="known", workflow=tdd)
         keeper.remember("a learning")
         self.events = keeper.log()
         self.states = {one: keeper.show(workflow=one).state for one in (tdd, own)}

@@ -5,6 +5,9 @@ import subprocess
 
 import pytest
 
+from holdfast import Refused
+from holdfast.core.workflow.needs import is_passed
+from support.git_template import make_repository
 from support.workshop import FORMATS, Workshop, lines_of, types, worked_on
 
 pytestmark = pytest.mark.promise(10)
@@ -37,7 +40,8 @@ class Scripted:
     """A workflow of the skill format, and a shell beside it."""
 
     def __init__(self, folder, recipe):
-        self.shop = Workshop(folder)
+        self.shop = Workshop(folder, git=False)
+        make_repository(folder, committed=True)
         self.state = worked_on_by(self.shop.keeper(), recipe)
         self.id, self.record = self.state["id"], self.state["record"]
         self.done = self.record.replace("/active/", "/completed/")
@@ -99,7 +103,11 @@ def test_a_script_that_sets_the_phase_moves_the_workflow_on(scripted):
     assert {"at": NOW, "event": "phase_started", "phase": names[place + 1]} in state["history"]
     assert types(scripted.shop.keeper())[-1] == "record_edited"
     assert scripted.sound()
-    scripted.shop.keeper().advance(workflow=scripted.id)
+    with pytest.raises(Refused) as caught:
+        scripted.shop.keeper().advance(workflow=scripted.id)
+    assert caught.value.code == "pending"
+    forced = {"force": True, "reason": "the script knows"}
+    scripted.shop.keeper().advance(workflow=scripted.id, **forced)
     assert scripted.looked()["phase"] == names[place + 2]
 
 
@@ -124,7 +132,7 @@ def test_a_script_that_completes_a_task_completes_it(dev):
     dev.shop.keeper().start_task(2, workflow=dev.id)
 
 
-def test_a_script_that_records_a_checkpoint_is_evidence(dev):
+def test_a_script_that_records_a_checkpoint_makes_a_claim(dev):
     dev.sh(CHECKED, GATE="lint", PASSED="true")
     dev.sh(CHECKED, GATE="test", PASSED="false")
     gates = dev.looked()["gates"]
@@ -134,7 +142,11 @@ def test_a_script_that_records_a_checkpoint_is_evidence(dev):
         "passed": True,
         "last_run": NOW,
     }
+    assert gates["lint"]["evidence"] == "claim"
     assert gates["test"]["passed"] is False
+    assert not is_passed(dev.looked(), "lint")
+    dev.sh(CHECKED, GATE="security_review", PASSED="true")
+    assert is_passed(dev.looked(), "security_review")
     assert dev.sound()
     assert "FAILED gate test" in dev.shop.keeper().briefing(workflow=dev.id)
 
@@ -163,16 +175,22 @@ def test_scripts_and_commands_take_turns(dev):
     """What a script and the command line do, in any order, is all there at the end."""
     keeper = dev.shop.keeper()
     dev.sh(MOVE_ON, TO="task_execution")
-    keeper.complete_task(1, "aaaaaaa", workflow=dev.id)
+    head = keeper.complete_task(1, "HEAD", workflow=dev.id).state["tasks"][0]["commit"]
     dev.sh(TASK_DONE, TASK="2", SHA="bbbbbbb")
     keeper.start_task(3, workflow=dev.id)
     dev.sh(TASK_DONE, TASK="3", SHA="ccccccc")
     dev.sh(MOVE_ON, TO="verification")
     for gate in ("lint", "test", "security_review", "code_simplifier", "pr_created"):
         dev.sh(CHECKED, GATE=gate, PASSED="true")
+    with pytest.raises(Refused) as caught:
+        keeper.advance(workflow=dev.id)
+    assert caught.value.details["pending"] == {"gates": ["lint", "test"]}
+    for gate in ("lint", "test"):
+        keeper.run_gate(gate, ["test", "-e", "README.md"], workflow=dev.id)
     keeper.advance(workflow=dev.id)
+    keeper.waive_gate("pr_created", "there is no remote", workflow=dev.id)
     state = keeper.complete("merged", workflow=dev.id).state
-    assert [task["commit"] for task in state["tasks"]] == ["aaaaaaa", "bbbbbbb", "ccccccc"]
+    assert [task["commit"] for task in state["tasks"]] == [head, "bbbbbbb", "ccccccc"]
     assert set(statuses_by_phase(state).values()) == {"completed"}
     assert state["status"] == "completed"
     assert dev.sound()

@@ -37,7 +37,12 @@ TELLING = {
     "a_ledger_of_a_stranger": ("resume", "gate run lint", "event SessionStart"),
     **dict.fromkeys(
         [name for name in REPOSITORIES if name.startswith(("git_", "a_submodule"))],
-        ("start dev docs/x.md --task one", "gate run lint -- true", "files sync"),
+        (
+            "start dev docs/x.md --task one",
+            "gate run lint -- test -e README.md",
+            "files sync",
+            "commit -m x",
+        ),
     ),
     "records_that_are_links": ("doctor", "uninstall", "event Stop"),
     "locks_and_logs_that_are_links": ("doctor", "status"),
@@ -58,8 +63,9 @@ LINES = (
     "status", "watch --once", "show", "resume", "log", "recipes", "recipes show ship",
     "recipes show dev",
     "context", "gate list", "gate run lint", "gate run test", "gate run lint -- true",
-    "tests run -- true", "trust", "trust --list", "verify", "doctor", "clean", "export",
-    "import README.md",
+    "gate run lint -- test -e README.md", "tests run -- test -e README.md", "tests run", "red",
+    "red -- test -e README.md", "commit -m x", "trust", "trust --list", "verify", "doctor", "clean",
+    "export", "import README.md",
     "violation list", "interview show",
     "delegation list", "forge show", "initiative show", "loop status", "loop next", "loop run trap",
     "memory search words", "memory export out.jsonl", "hook --explain SessionStart",
@@ -181,6 +187,8 @@ class Visitor:
             return "-m" not in rest.split('"')[:4]
         if os.path.basename(path) == "git":
             return clone_safe(path, self.clone.root)
+        if os.path.basename(path) == "test":
+            return rest.startswith('["test", "-e", "README.md"]')
         return path in ("/bin/true", "/usr/bin/true", "/bin/sh") and "true" in rest
 
     def may_read(self, path):
@@ -280,7 +288,9 @@ def test_every_command_is_tried_in_every_repository():
 
 
 UNTRIED = {
-    "help", "demo", "hook", "step", "task block", "task phase", "phase approve", "phase block",
+    "help", "demo", "hook", "step", "task block", "task phase", "task unblock", "task edit",
+    "task remove", "task reopen", "task move", "unset", "undo", "rename", "phase approve",
+    "phase block", "phase skip", "gate waive", "green", "refactor",
     "phase complete", "phase unblock", "violation clear", "delegation escalate",
     "delegation override", "delegation routing", "interview record", "initiative block",
     "initiative unblock", "initiative finish", "initiative use", "loop block", "loop confirm",

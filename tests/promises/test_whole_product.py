@@ -16,7 +16,7 @@ from holdfast.cli.parser import load_all
 from promises import strace
 from promises.conftest import IN_MEMORY
 from promises.whole import READING, STEPS, Scenes
-from support.story import STORY
+from support.story import PERSONS, STORY
 from support.workshop import SEED, sampled
 
 COMMANDS = load_all()
@@ -102,7 +102,7 @@ class Trial:
 
 def test_the_steps_are_all_that_writes():
     commands = {step.name for step in STEPS if step.kind == "command"}
-    assert commands | READING | SERVERS | BESIDE == set(COMMANDS)
+    assert commands | READING | SERVERS | BESIDE | PERSONS == set(COMMANDS)
     assert commands - {"import"} <= {name for name, _ in STORY}
 
 

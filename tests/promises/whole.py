@@ -47,11 +47,17 @@ CALLS = [
     ("resume", {}),
     ("phase", {"action": "advance"}),
     ("task", {"action": "add", "text": "more"}),
-    ("gate", {"action": "record", "gate": "lint", "passed": True}),
+    ("gate", {"action": "record", "gate": "security_review", "passed": True}),
     ("note", {"kind": "reminder", "text": "carefully"}),
     ("complete", {"force": True, "reason": "enough"}),
 ]
 
+ADA = {
+    **{f"GIT_{who}_NAME": "Ada" for who in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{who}_EMAIL": "ada@example.com" for who in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{who}_DATE": "2026-01-02T03:04:05Z" for who in ("AUTHOR", "COMMITTER")},
+}
+"""Who commits, and when: the same commit has the same id in every trial."""
 EXPORT = "other.ndjson"
 """A ledger from elsewhere."""
 BEGUN = [name for name, _ in STORY].index("gate run")
@@ -120,6 +126,7 @@ def environment(root):
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
         "CLAUDE_CODE_SESSION_ID": "session-1",
+        **ADA,
     }
 
 

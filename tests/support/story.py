@@ -1,13 +1,19 @@
-"""One story that has every command in it, in an order in which all of them succeed.
+"""One story that has every command of an agent in it, in an order in which all of them succeed.
 
 It runs in a repository with one commit, ``README.md`` and the page ``FOUND``.
 """
+
+PERSONS = {"phase approve", "gate waive"}
+"""The commands of a person at a terminal, which are in no story that a test plays without one."""
 
 FOUND = "documentation/milestones/_active/found/README.md"
 PAGE = "## M1: Map\n\n- [x] readers\n"
 
 STORY = [
-    ("start", "start dev feature.md --title Import --task one --phase plan --phase build"),
+    (
+        "start",
+        "start dev feature.md --title Import --task one --phase plan --phase code --phase end",
+    ),
     ("recipes", "recipes"),
     ("recipes show", "recipes show dev"),
     ("status", "status"),
@@ -18,20 +24,32 @@ STORY = [
     ("task start", "task start 1"),
     ("task block", "task block 1 --reason waiting"),
     ("task start", "task start 1"),
-    ("task phase", "task phase 1 green"),
-    ("task done", "task done 1 --commit 4f5e6d7"),
-    ("task done", "task done 2"),
+    ("task phase", "task phase 1 red"),
+    ("red", "red -- test -e COPY.md"),
+    ("green", "green -- cp README.md COPY.md"),
+    ("refactor", "refactor -- git add COPY.md"),
+    ("commit", "commit -m Copy"),
+    ("task done", "task done 2 --commit HEAD"),
+    ("task add", "task add three"),
+    ("task block", "task block 3 --reason waiting"),
+    ("task unblock", "task unblock 3"),
+    ("task edit", "task edit 3 third"),
+    ("task move", "task move 3 --before 1"),
+    ("task reopen", "task reopen 2"),
+    ("undo", "undo"),
+    ("task remove", "task remove 3"),
     ("phase start", "phase start plan findings=3"),
     ("step", "step read"),
     ("phase block", "phase block plan --reason access"),
     ("phase unblock", "phase unblock plan"),
-    ("phase approve", "phase approve plan"),
     ("phase complete", "phase complete plan"),
     ("remind", "remind carefully"),
     ("read", "read @README.md"),
-    ("set", "set ticket=7"),
-    ("gate run", "gate run lint -- true"),
-    ("gate record", "gate record test --passed count=3"),
+    ("set", "set ticket=7 draft=true"),
+    ("unset", "unset draft"),
+    ("rename", "rename Imports"),
+    ("gate run", "gate run lint -- test -e README.md"),
+    ("gate record", "gate record security_review --passed count=3"),
     ("gate list", "gate list"),
     ("violation add", "violation add V-1 LOW slow"),
     ("violation list", "violation list"),
@@ -62,13 +80,14 @@ STORY = [
     ("initiative create", "initiative create Other --milestone M1"),
     ("initiative use", "initiative use Tidy"),
     ("initiative recover", "initiative recover found"),
-    ("tests run", "tests run -- true"),
+    ("tests run", "tests run -- test -e README.md"),
     ("tests record", "tests record --command make --passing a,b"),
     ("files add", "files add README.md --lines 3"),
     ("files sync", "files sync"),
     ("trust", "trust"),
     ("clean", "clean"),
     ("resume", "resume"),
+    ("phase skip", "phase skip code --reason hurry"),
     ("advance", "advance"),
     ("hook", "hook --explain SessionStart"),
     ("sync", "sync"),
@@ -88,7 +107,7 @@ STORY = [
     ("loop extend", "loop extend R1 --max 4"),
     ("loop iterate", "loop iterate R1 --did three --signal R1_DONE"),
     ("loop confirm", "loop confirm R1 --clean"),
-    ("loop verify", "loop verify R1 --run -- true"),
+    ("loop verify", "loop verify R1 --run -- test -e README.md"),
     ("loop phase", "loop phase verify"),
     ("loop status", "loop status"),
     ("loop rebuild", "loop rebuild survey"),

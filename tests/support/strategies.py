@@ -61,6 +61,7 @@ task_bodies = with_optional(
     {"description": words, "status": st.sampled_from(TASK_STATUSES)},
     {
         "commit": st.none() | words,
+        "commits": st.lists(words, max_size=2),
         "reason": words,
         "phases": st.dictionaries(words, st.sampled_from(PHASE_STATUSES), max_size=3),
         "depends": st.lists(st.integers() | words, max_size=2),
@@ -195,6 +196,7 @@ def changes(record_format):
         "ttl": st.none() | st.sampled_from(["45m", "24h", "7d"]),
         "step": names,
         "cycle": st.integers(1, 5),
+        "last_task": st.integers(0, 99),
         "gates": st.dictionaries(words, objects, max_size=2),
         "violations": violations(),
         "required_reading": st.lists(reading, max_size=2),

@@ -25,6 +25,22 @@ SHIPPED = {
     "loop-development": ("loop", LOOP),
     "loop-knowledge": ("loop", LOOP),
 }
+NEEDS = {
+    "apex": {"plan": ["approval"], "implement": ["tasks"], "git-commit": ["commit"]},
+    "oneshot": {"fix": ["tasks"], "git-commit": ["commit"]},
+    "debug": {"fix": ["tasks"], "implement": ["tasks"], "git-commit": ["commit"]},
+    "planning": {"Sign-off": ["approval"]},
+    "qa-loop": {"Fix Issues": ["tasks"], "Verify": ["gates"]},
+    "implementation": {"Build": ["tasks"], "Test": ["gates"]},
+    "custom": {"Work": ["tasks"]},
+    "dev": {
+        "create_branch": ["branch"],
+        "task_execution": ["tasks"],
+        "verification": ["gates"],
+        "pr_creation": ["gates"],
+    },
+    "tdd": {"red": ["failure"], "green": ["tests"], "refactor": ["tests"], "commit": ["commit"]},
+}
 TTL = {"verb": "24h", "skill": "7d", "formal": None, "loop": None}
 
 
@@ -61,8 +77,15 @@ def test_shipped_recipe_has_its_format_phases_and_lifetime(name):
 
 
 def test_apex_plan_needs_approval_and_nothing_else_does():
-    approvals = {phase["name"]: phase.get("approval", False) for phase in load("apex")["phases"]}
-    assert [name for name, needed in approvals.items() if needed] == ["plan"]
+    needs = {phase["name"]: phase.get("needs", []) for phase in load("apex")["phases"]}
+    assert [name for name, asked in needs.items() if "approval" in asked] == ["plan"]
+    assert not any("approval" in phase for phase in load("apex")["phases"])
+
+
+def test_shipped_phases_ask_for_what_they_are_about():
+    for name in SHIPPED:
+        needs = {phase["name"]: phase.get("needs", []) for phase in load(name)["phases"]}
+        assert {phase: asked for phase, asked in needs.items() if asked} == NEEDS.get(name, {})
 
 
 @pytest.mark.parametrize(
@@ -91,7 +114,12 @@ def test_dev_has_gates_steps_sub_phases_and_a_branch_of_its_own():
     dev = load("dev")
     phases = {phase["name"]: phase for phase in dev["phases"]}
     gates = ["lint", "test", "security_review", "code_simplifier", "pr_created"]
-    assert dev["gates"] == {gate: {"status": "pending"} for gate in gates}
+    takes = ["run", "run", "claim", "claim", "check"]
+    assert dev["gates"] == {
+        gate: {"status": "pending", "evidence": evidence}
+        for gate, evidence in zip(gates, takes, strict=True)
+    }
+    assert dev["task_needs"] == {"red": ["failure"], "green": ["tests"], "refactor": ["tests"]}
     assert phases["verification"]["steps"] == gates[:4]
     assert phases["create_branch"]["sets_branch"] is True
     assert dev["task_phases"] == ["red", "green", "refactor"]

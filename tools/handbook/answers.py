@@ -144,7 +144,7 @@ def _initiative() -> Schema:
     base = of(core_types.Initiative)
     hidden = ("extra",)
     properties = {key: value for key, value in base["properties"].items() if key not in hidden}
-    properties |= {"key": TEXT, "completed": COUNT, "total": COUNT, "next": TEXT}
+    properties |= {"key": TEXT, "completed": COUNT, "total": COUNT}
     needed = [name for name in base["required"] if name not in hidden]
     whole = {**base, "properties": properties, "required": [*needed, "key", "completed", "total"]}
     return nullable(whole)
@@ -156,14 +156,16 @@ _LISTS = ("events", "workflows", "loops", "recipes", "gates", "commands", "entri
 _NUMBERS = ("interviews_earlier", "skips_earlier", "earlier")
 _TEXTS = ("briefing", "source", "signal", "help", "version", "script", "does", "summary", "path",
           "query", "tier", "behaviour", "resume", "id")  # fmt: skip
-_OBJECTS = ("gate", "tests", "recipe", "next", "run", "counts", "entry", "skip")
-_SOMETIMES = ("script",)
-"""Keys that an answer may lack: ``completion`` with a command line answers with candidates."""
+_OBJECTS = ("gate", "tests", "recipe", "run", "counts", "entry", "skip", "undone")
+_SOMETIMES = ("script", "briefing")
+"""Keys that an answer may lack: ``completion`` with a command line answers with candidates, and
+``start`` has a briefing if it resumed."""
 _KEYS: dict[str, Schema] = {
     **dict.fromkeys(_LISTS, array(OBJECT)),
     **dict.fromkeys(_NUMBERS, COUNT),
     **dict.fromkeys(_TEXTS, TEXT),
     **dict.fromkeys(_OBJECTS, OBJECT),
+    "next": nullable(fields({"command": array(TEXT), "about": TEXT, "fill": OBJECT})),
     "workflow": _ref("workflow"),
     "loops": array(_ref("workflow")),
     "events": array(_ref("event")),

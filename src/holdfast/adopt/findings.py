@@ -44,9 +44,11 @@ _FIXED = ("id", "created_at", "record", "worktree")
 """Fields that an edit cannot change, because the ledger identifies the workflow by them."""
 _OWN = ("updated_at", "history_earlier")
 """Fields that the ledger itself decides."""
-_REFUSED_EDITS = "refused "
-"""The beginning of the name of the fact that has a workflow's refused edits."""
-_MAX_REFUSED = 5
+_UNBRIEFED = "refused "
+"""The beginning of the name of the fact that has the notes for a workflow's next briefing."""
+_MAX_UNBRIEFED = 5
+_ORIGIN = "origin "
+"""The beginning of the name of the fact that says where a workflow was recovered from."""
 _REREAD_AFTER_S = 0.05
 _MAX_READS = 5
 
@@ -331,7 +333,7 @@ def _gone(store: Store, subject: Subject) -> Finding | None:
     """Return the finding for a missing record: moved to completed, removed, or never written."""
     if not subject.is_workflow:
         was_here = store.ledger.record(subject.worktree, subject.record) is not None
-        note = f"{subject.record} was gone and is written anew" if was_here else ""
+        note = f"{subject.record} was missing and was written again" if was_here else ""
         forecast = note and f"{subject.record} is gone; its next change writes it anew"
         return Finding(GONE, note, forecast=forecast) if subject.seq else None
     state = subject.state
@@ -532,6 +534,8 @@ def settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = 
         _replace(tx, subject, finding)
         return
     store.note(finding.note)
+    if finding.kind == GONE and finding.note:
+        _keep_to_brief(tx, subject, finding.note)
     if not saved:
         tx.expect(stream, subject.raw)
     try:
@@ -571,12 +575,9 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
     # After a move that was killed, it may be in another folder than the record.
     beside = os.path.join(os.path.dirname(saved or path), os.path.basename(path))
     target = store.files.set_aside(saved or path, subject.raw or b"", beside)
-    note = f"{note}; it is kept as {os.path.basename(target)}, and the last good state stands"
+    note = f"{note}; it is kept as {os.path.basename(target)}, and the last good state is kept"
     store.note(note)
-    if subject.is_workflow:
-        notes = [*refused_edits(store, subject.stream), note][-_MAX_REFUSED:]
-        lines = [str(store.ledger.head_seq), *(" ".join(text.split()) for text in notes)]
-        tx.put_fact(f"{_REFUSED_EDITS}{subject.stream}", "\n".join(lines))
+    _keep_to_brief(tx, subject, note)
     if not saved:
         subject.raw = None
         tx.expect(subject.stream, None)
@@ -585,9 +586,31 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
     subject.raw = tx.settled_bytes(subject.stream)
 
 
-def refused_edits(store: Store, stream: str) -> list[str]:
-    """Return the notes on edits of a workflow that were refused since its last briefing."""
-    seq, *notes = store.ledger.fact(f"{_REFUSED_EDITS}{stream}").split("\n")
+def keep_origin(tx: Transaction, stream: str, note: str) -> None:
+    """Keep a note on where a workflow was recovered from, for all of its briefings."""
+    tx.put_fact(f"{_ORIGIN}{stream}", note)
+
+
+def _keep_to_brief(tx: Transaction, subject: Subject, note: str) -> None:
+    """Keep a note on what became of a record for the next briefing."""
+    if not subject.is_workflow:
+        return
+    notes = [*_unbriefed(tx.store, subject.stream), note][-_MAX_UNBRIEFED:]
+    lines = [str(tx.store.ledger.head_seq), *(" ".join(text.split()) for text in notes)]
+    tx.put_fact(f"{_UNBRIEFED}{subject.stream}", "\n".join(lines))
+
+
+def notes_to_brief(store: Store, stream: str) -> list[str]:
+    """Return where a workflow was recovered from, and what happened to its record.
+
+    The latter are edits that were refused and records that were rebuilt since the last briefing.
+    """
+    origin = store.ledger.fact(f"{_ORIGIN}{stream}")
+    return [*([origin] if origin else []), *_unbriefed(store, stream)]
+
+
+def _unbriefed(store: Store, stream: str) -> list[str]:
+    seq, *notes = store.ledger.fact(f"{_UNBRIEFED}{stream}").split("\n")
     if not seq.isdecimal():
         return []
     for event in store.ledger.newest(stream):
@@ -598,11 +621,11 @@ def refused_edits(store: Store, stream: str) -> list[str]:
     return notes
 
 
-def note_refused_edits(tx: Transaction, stream: str) -> None:
-    """Add the notes on refused edits to the answer of a command that briefs, and forget them."""
-    for note in refused_edits(tx.store, stream):
+def take_notes_to_brief(tx: Transaction, stream: str) -> None:
+    """Add the notes for the next briefing to the answer of a command that briefs."""
+    for note in _unbriefed(tx.store, stream):
         tx.store.note(note)
-        tx.put_fact(f"{_REFUSED_EDITS}{stream}", "")
+        tx.put_fact(f"{_UNBRIEFED}{stream}", "")
 
 
 def _replace(tx: Transaction, subject: Subject, finding: Finding) -> None:

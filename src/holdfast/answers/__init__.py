@@ -19,8 +19,9 @@ from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Workflow
-    from holdfast.keeper import Receipt
+    from holdfast.keeper import Keeper, Receipt
     from holdfast.keeper.audit import Report
 
 _WORKFLOW_FIRST = (
@@ -38,14 +39,26 @@ _ROW = (
 _WATCHED = ("unopened", "seq", "mine", "initiative", "layers", "events", "damage")
 _OF_ONE_WORKFLOW = (
     *("abandon", "advance", "complete", "files", "gate", "log", "loop", "phase", "read", "remind"),
-    *("resume", "set", "show", "step", "task", "tests", "violation"),
+    *("rename", "resume", "set", "show", "step", "task", "tests", "undo", "unset", "violation"),
+    *("red", "green", "refactor", "commit", "start"),
 )
 """First words of the commands that work on one workflow."""
 _TAKE_AN_ID = ("show", "resume", "log")
 """The commands among these that take the workflow's id as their first argument."""
+_COMMANDS = ("holdfast ", "git ", "gh ")
 _SPACES_AND_JOINERS = "\u00a0\u2009\u200c\u200d\u202f\u3000"
 """Not printable to Python, but harmless, and needed by emoji and by several scripts."""
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def is_about_workflow(command: str | None) -> bool:
+    """Return whether a command works on one workflow, loop or initiative."""
+    return bool(command) and str(command).partition(" ")[0] in (*_OF_ONE_WORKFLOW, "initiative")
+
+
+def is_command_hint(hint: str) -> bool:
+    """Return whether the hint of a failure is a command to run; others are sentences."""
+    return hint.startswith(_COMMANDS)
 
 
 def with_notes(fields: Fields, notes: list[str]) -> Fields:
@@ -85,14 +98,16 @@ def change(receipt: Receipt) -> Fields:
     return with_notes({"workflow": view, "seqs": list(receipt.seqs)}, receipt.notes)
 
 
-def run(receipt: Receipt, what: str, result: Fields, *, passed: bool) -> Fields:
+def run(receipt: Receipt, what: str, result: Fields, *, is_good: bool) -> Fields:
     """Return the fields of a command that ran a gate's command or the tests."""
     fields = {"gate" if "name" in result else "tests": result, **change(receipt)}
-    return fields if passed else {**fields, "error": failed_run(what, result)}
+    return fields if is_good else {**fields, "error": failed_run(what, result)}
 
 
 def failed_run(what: str, result: Fields) -> Fields:
     """Return the ``error`` of a run that was recorded and is no success."""
+    if what == "red":
+        return _error("failed", "red: no test was seen to fail", "write one that does, and run it")
     ending = f"exit code {result['exit_code']}"
     if result.get("cancelled"):
         ending = "it was cancelled"
@@ -102,17 +117,17 @@ def failed_run(what: str, result: Fields) -> Fields:
         ending = f"it died of signal {result['signal']}"
     failing = result.get("failing_tests") or []
     names = f": {', '.join(failing[:5])}" if failing else ""
-    hint = "mend it, then run the same command again"
+    hint = "fix it, then run the same command again"
     return _error("failed", f"{what} failed ({ending}){names}", hint)
 
 
-def loop_run(result: Fields) -> Fields:
-    result = dict(result)
-    fields = with_notes({"run": result}, result.pop("notes"))
+def loop_run(result: Fields, following: str) -> Fields:
+    """Return the fields of ``loop run``; ``following`` is the command after it."""
+    fields: Fields = {"run": result}
     if not result["finished"]:
         stuck = "; ".join(f"{name} {why}" for name, why in result["stuck"].items())
         message = f"loop run: {result['loop']} is not finished" + (f": {stuck}" if stuck else "")
-        fields["error"] = _error("failed", message, result["next"])
+        fields["error"] = _error("failed", message, following)
     return fields
 
 
@@ -183,6 +198,33 @@ def failure_fields(error: Exception, workflow: str | None = None) -> Fields:
             print(clean(line), file=sys.stderr)
     message = f"an error in Holdfast itself: {type(error).__name__}: {error}"
     return _error("internal", message, "holdfast verify  (then report the lines above)")
+
+
+def step_after_refusal(
+    error: Fields, keeper: Keeper, workflow: str | None, words: list[str], *, after: str,
+    is_named: bool,
+) -> NextStep | None:  # fmt: skip
+    """Return the next step after a refusal: what its hint names, else that of the work.
+
+    ``words`` are those of the refused command, which is never the answer; ``after`` is its name.
+    If ``is_named``, the step names the workflow.
+    """
+    from holdfast.core.next_step import NextStep, next_step, step_of_hint
+    from holdfast.core.refusal import Refusal
+
+    if error["code"] == "untrusted":
+        return NextStep("let a person read it and approve it", ["trust"])
+    hint = error["hint"]
+    state = keeper.peek(workflow=workflow)
+    if isinstance(state, Refusal) or not hint.startswith("holdfast show "):
+        step = step_of_hint(hint)
+        if step is not None or isinstance(state, Refusal):
+            return step
+    facts = keeper.session.facts(state)
+    step = next_step(state, facts, is_named=is_named, after=after)
+    if step is not None and step.words == words:
+        return NextStep("what it waits for", ["show", state["id"]])
+    return step
 
 
 def _error(code: str, message: str, hint: str) -> Fields:

@@ -11,10 +11,11 @@ import sys
 from itertools import chain
 
 from holdfast import answers
-from holdfast.answers import clean, clean_json
+from holdfast.answers import clean, clean_json, is_command_hint
 from holdfast.cli.parser import command
 from holdfast.cli.screen import Screen, count_cells, next_lines, shorten, wrap
 from holdfast.core import json_text
+from holdfast.core.next_step import next_fields
 from holdfast.core.selection import MAX_NAMED, join_names
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
     from holdfast.cli.parser import Arguments, Parameter
+    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Json, Workflow
     from holdfast.keeper import Keeper, Receipt
 
@@ -54,8 +56,7 @@ class Answer:
         lines: Callable[[Screen], Iterable[str]],
         notes: list[str] | None = None,
         *,
-        state: Workflow | None = None,
-        aimed: bool = False,
+        step: Callable[[], NextStep | None] | None = None,
         code: int = 0,
         is_wrapped: bool = True,
     ) -> None:
@@ -64,17 +65,18 @@ class Answer:
         self.lines = lines
         self._notes = notes or []
         """Lines behind the others."""
-        self._state = state
-        """The workflow whose next command people read last; ``aimed``: the command names it."""
-        self._aimed = aimed
+        self._step = step
+        """Return the next step of the workflow that the answer is about; people read it last."""
         self.code = code
         self.is_wrapped = is_wrapped
 
     def fields(self) -> Fields:
         """Return the fields of the JSON answer, without ``ok``."""
         if isinstance(self._fields, dict):
-            return answers.with_notes(self._fields, self._notes)
-        return self._fields()
+            fields = answers.with_notes(self._fields, self._notes)
+        else:
+            fields = self._fields()
+        return fields if self._step is None else {**fields, "next": next_fields(self._step())}
 
     def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
         """Yield the pieces of the JSON answer, line ends included."""
@@ -94,8 +96,8 @@ class Answer:
         """Yield the lines, the notes, and the next command."""
         yield from self.lines(screen)
         yield from map(screen.note, self._notes)
-        if self._state is not None:
-            yield from next_lines(screen, self._state, aimed=self._aimed)
+        if self._step is not None:
+            yield from next_lines(screen, self._step())
 
 
 class Silence(Answer):
@@ -110,8 +112,16 @@ class Failure(Answer):
 
     is_failure = True
 
-    def __init__(self, error: Fields, code: int) -> None:
-        super().__init__({"error": error}, lambda screen: _error_lines(screen, error), code=code)
+    def __init__(
+        self, error: Fields, code: int, step: Callable[[], NextStep | None] | None = None
+    ) -> None:
+        is_command = is_command_hint(error["hint"])
+        super().__init__(
+            {"error": error},
+            lambda screen: _error_lines(screen, error, is_next=is_command and step is None),
+            step=step,
+            code=code,
+        )
 
 
 class StreamAnswer(Answer):
@@ -144,9 +154,42 @@ def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool =
         lambda: answers.change(receipt),
         lambda screen: [_changed_line(screen, receipt.state, done)],
         notes=receipt.notes,
-        state=receipt.state,
-        aimed=aimed or args["is_aimed"],
+        step=step_after(args, receipt, aimed=aimed),
     )
+
+
+def require_person(tried: str) -> None:
+    """Raise ``Refused`` unless a person runs the command, on a terminal and in no client."""
+    from os import environ
+
+    from holdfast.errors import Refused
+    from holdfast.workspace.environment import client_of
+
+    client = client_of(environ)
+    is_terminal = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    if client is None and is_terminal:
+        return
+    who = f"{client} started this" if client else "this is no terminal"
+    raise Refused(
+        "needs_person",
+        f"{tried}: only a person can decide this, on a terminal of their own; {who}",
+        f"ask the user to run it in their own terminal: holdfast {tried}",
+    )
+
+
+def step_after(
+    args: Arguments, receipt: Receipt, *, aimed: bool = False
+) -> Callable[[], NextStep | None]:
+    """Return what computes the next step after a command; ``aimed``: it names the workflow."""
+    from holdfast.core.next_step import next_step
+
+    def compute() -> NextStep | None:
+        is_named = aimed or args["is_aimed"]
+        return next_step(
+            receipt.state, receipt.facts, is_named=is_named, after=args["command"] or ""
+        )
+
+    return compute
 
 
 def _changed_line(screen: Screen, state: Workflow, done: str) -> str:
@@ -243,16 +286,20 @@ def print_answer(answer: Answer, *, as_json: bool) -> int:
     return answer.code
 
 
-def _error_lines(screen: Screen, error: Fields) -> Iterator[str]:
+def _error_lines(screen: Screen, error: Fields, *, is_next: bool) -> Iterator[str]:
     yield f"{screen.paint('holdfast:', 'bad')} {clean(error['message'])}"
     text = f"{error['message']} {error['hint']}"
     for name, value in error.get("details", {}).items():
+        if name == "pending":
+            continue  # The message lists it.
         items = [str(item) for item in _leaves(value)]
         most = MAX_NAMED if name == "candidates" else len(items)
         if not all(item in text for item in items[:most]):
             yield f"  {clean(name)}: {clean(join_names(items, most))}"
-    if error["hint"]:
+    if is_next:
         yield f"  next: {clean(error['hint'])}"
+    elif error["hint"] and not is_command_hint(error["hint"]):
+        yield f"  {clean(error['hint'])}"
 
 
 def _leaves(value: Json) -> list[Json]:

@@ -13,11 +13,13 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
     from holdfast.cli.answer import Answer
     from holdfast.cli.parser import Arguments
+    from holdfast.core.next_step import NextStep
+    from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
 
 _REFUSED, _USAGE, _FAULT, INTERRUPTED = 1, 2, 3, 130
@@ -71,7 +73,8 @@ def _run(words: list[str]) -> int:
     from holdfast.cli.parser import COMMANDS, parse
 
     as_json = "--json" in words
-    workflow = None
+    args: Arguments = {"workflow": None}
+    keeper = None
     try:
         if "--version" in words and all(word in ("--version", "--json") for word in words):
             from holdfast import __version__ as version
@@ -79,17 +82,20 @@ def _run(words: list[str]) -> int:
             answer = Answer({"version": version}, lambda _screen: [version])
         else:
             args = parse(words)
-            as_json, workflow = args["json"], args["workflow"]
+            as_json = args["json"]
             if args["command"]:
                 command = COMMANDS[args["command"]]
-                opened = [open_keeper(args)] if command.takes_keeper else []
-                answer = command.run(*opened, args)
+                if command.takes_keeper:
+                    keeper = open_keeper(args)
+                    answer = command.run(keeper, args)
+                else:
+                    answer = command.run(args)
             else:
                 from holdfast.cli.commands.overview import overview
 
                 answer = overview(open_keeper(args), args)
     except Exception as error:  # noqa: BLE001 - every error becomes an answer
-        answer = failure(error, words, workflow)
+        answer = failure(error, words, args, keeper)
     try:
         return print_answer(answer, as_json=as_json)
     except Exception as error:
@@ -114,9 +120,15 @@ def open_keeper(
     session = client_session if args["session"] is None else args["session"]
     # The client's process outlives its sessions: ``/clear`` begins another one.
     pid = _integer("CLAUDE_PID") if session and session == client_session else None
+    is_person = by == "cli" and not session
+    if is_person:
+        from holdfast.workspace.environment import client_of
+
+        is_person = client_of(os.environ) is None
     return Keeper(
-        path=folder, session=session or None, pid=pid or client, by=by, wait_s=wait_s(), share=share
-    )
+        path=folder, session=session or None, pid=pid or client, by=by, wait_s=wait_s(),
+        share=share, is_person=is_person,
+    )  # fmt: skip
 
 
 def wait_s() -> float | None:
@@ -132,15 +144,18 @@ def _integer(name: str) -> int | None:
 
 
 def failure(
-    error: Exception, words: list[str] | None = None, workflow: str | None = None
+    error: Exception,
+    words: list[str] | None = None,
+    args: Arguments | None = None,
+    keeper: Keeper | None = None,
 ) -> Answer:
     """Return the answer to a command line that failed."""
-    from holdfast.answers import failure_fields
+    from holdfast.answers import failure_fields, is_about_workflow
     from holdfast.cli.answer import Failure
     from holdfast.cli.parser import Usage
     from holdfast.errors import Refused
 
-    fields = failure_fields(error, workflow)
+    fields = failure_fields(error, args["workflow"] if args else None)
     if words and fields["code"] in _UNKNOWN_NAME:
         from holdfast.cli.commands.help import correct
 
@@ -150,4 +165,47 @@ def failure(
             fields["hint"] = correction[1]
     if isinstance(error, Usage):
         return Failure(fields, _USAGE)
-    return Failure(fields, _REFUSED if isinstance(error, Refused) else _FAULT)
+    if not isinstance(error, Refused):
+        return Failure(fields, _FAULT)
+    step = None
+    if args is not None and keeper is not None and is_about_workflow(args.get("command")):
+        step = step_after_refusal(fields, words or [], args, keeper)
+    return Failure(fields, _REFUSED, step)
+
+
+def step_after_refusal(
+    error: Fields, words: list[str], args: Arguments, keeper: Keeper
+) -> Callable[[], NextStep | None]:
+    """Return what computes the next step after a refusal: what its hint names, else the work's.
+
+    It is never the command that was refused.
+    """
+    from holdfast import answers
+    from holdfast.core.next_step import step_of_hint
+    from holdfast.errors import HoldfastError
+
+    def compute() -> NextStep | None:
+        try:
+            return find()
+        except HoldfastError:
+            # The refusal is the answer, whatever can be read after it.
+            return step_of_hint(error["hint"])
+
+    def find() -> NextStep | None:
+        group = str(args["command"]).partition(" ")[0]
+        if error["code"] == "untrusted":
+            group = ""  # a person approves it, whatever it is about
+        if group == "initiative":
+            from holdfast.cli.commands import initiative
+
+            return initiative.step_after_refusal(error, args, keeper)
+        if group == "loop":
+            from holdfast.cli.commands import loop
+
+            return loop.step_after_refusal(error, args, keeper)
+        typed = [word for word in words if word != "--json"]
+        return answers.step_after_refusal(
+            error, keeper, args["workflow"], typed, after=args["command"], is_named=args["is_aimed"]
+        )
+
+    return compute

@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, Literal, TypeVar
 
     from holdfast.core.types import Json
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Named = Literal[
         "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
-        "violation", "kind",
+        "violation", "kind", "any task", "reminder", "reading", "key",
     ]  # fmt: skip
     """The kind of thing that a value names, so that it can be completed; empty for free text."""
 
@@ -40,11 +40,13 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Workflows": {
         "start": "workflow", "recipes": "workflow", "status": "workflow", "show": "workflow",
         "resume": "workflow", "log": "upkeep", "watch": "watch", "complete": "workflow",
-        "abandon": "workflow",
+        "abandon": "workflow", "rename": "workflow",
     },
     "Progress": {
         "advance": "progress", "phase": "progress", "step": "progress", "task": "progress",
-        "remind": "progress", "read": "progress", "set": "progress",
+        "red": "steps", "green": "steps", "refactor": "steps", "commit": "steps",
+        "remind": "progress", "read": "progress", "set": "progress", "unset": "progress",
+        "undo": "progress",
     },
     "Evidence": {
         "gate": "evidence", "violation": "evidence", "tests": "evidence", "files": "evidence",
@@ -169,9 +171,14 @@ COMMON: tuple[Parameter, ...] = (
     Parameter("--help", "show help for the command", short="-h"),
 )
 """The options that every command has."""
-_COMMON_OPTIONS = {
-    name: option for option in COMMON for name in (option.name, option.short) if name
-}
+
+
+def _by_name(options: Iterable[Parameter]) -> dict[str, Parameter]:
+    """Return options by name and by short form."""
+    return {name: option for option in options for name in (option.name, option.short) if name}
+
+
+_COMMON_OPTIONS = _by_name(COMMON)
 WORKFLOW = Parameter(
     "[ID]", "the workflow, the same as -w ID", into="workflow", kind="id", names="workflow"
 )
@@ -279,7 +286,7 @@ class WordReader:
                     load(word)
                 self.command = COMMANDS.get(name)
                 if self.command is not None:
-                    self.options |= {option.name: option for option in self.command.options}
+                    self.options |= _by_name(self.command.options)
                 elif name not in GROUPS:
                     from holdfast.cli.commands.help import unknown_command
 

@@ -11,7 +11,6 @@ import time
 
 from holdfast.answers import clean
 from holdfast.core import json_text
-from holdfast.core.refusal import shell_word
 from holdfast.core.time import age, iso
 
 TYPE_CHECKING = False
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Literal, TextIO
 
-    from holdfast.core.types import Fields, Workflow
+    from holdfast.core.next_step import NextStep
+    from holdfast.core.types import Fields
 
     Tone = Literal["good", "active", "bad", "warn", "dim", "strong"]
 
@@ -124,17 +124,13 @@ class Screen:
         return spelled.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
 
-def next_lines(screen: Screen, state: Workflow, *, aimed: bool) -> Iterator[str]:
-    """Yield the next command; ``aimed``: it has to name its workflow."""
-    from holdfast.core.next_step import next_step
-
-    following = next_step(state, is_named=aimed)
-    if following is None:
+def next_lines(screen: Screen, step: NextStep | None) -> Iterator[str]:
+    """Yield the next command, and what it is about."""
+    if step is None:
         return
-    about, words = following
-    command = clean(" ".join(["holdfast", *map(shell_word, words)]))
-    about = screen.fitted(clean(about), len(command) + len("  next:    "))
-    yield f"  next: {command}" + screen.paint(f"   {about}", "dim")
+    command = clean(step.text)
+    about = screen.fitted(clean(step.about), len(command) + len("  next:    "))
+    yield f"  next: {command}" + (screen.paint(f"   {about}", "dim") if about else "")
 
 
 def list_lines(screen: Screen, title: str, items: list[str]) -> Iterator[str]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from zlib import crc32
 
 from holdfast.core import diff
+from holdfast.core.next_step import MEANINGS, NextStep, step_of_hint
 from holdfast.core.refusal import Refusal, first_bad_text, shell_word
+from holdfast.core.selection import ACTIVE, join_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.core.types import (
         Command,
@@ -41,6 +43,7 @@ _STEPS = {
 MILESTONE_STATUSES_WITH = {
     "started_at": ("in_progress", "blocked", "completed"),
     "completed_at": ("completed",),
+    "forced": ("completed",),
 }
 """Fields of a milestone that only these statuses have."""
 MAX_NAME_CHARACTERS = 200
@@ -85,21 +88,89 @@ def find_milestone(state: Initiative, milestone_id: str | None) -> Milestone | N
     return next((m for m in state["milestones"] if m["id"] == milestone_id), None)
 
 
-def next_command(state: Initiative) -> str:
-    """Return the command that continues the initiative."""
-    current = find_milestone(state, state["current_milestone"])
+def next_step(
+    state: Initiative, workflows: Sequence[Fields] | None = None, *, after: str = ""
+) -> NextStep | None:
+    """Return the step that continues the initiative; ``None`` once it is archived.
+
+    ``workflows`` are the rows of its workflows, oldest first; ``None`` if they are not known.
+    ``after`` is the command that was carried out or refused, whose opposite is never the answer.
+    """
+    name = state["name"]
+    if state["status"] == "archived":
+        return None
+    if state["status"] == "completed":
+        return NextStep(f"{name} is completed: put it away", ["initiative", "archive"])
     if state["status"] == "blocked":
-        return "holdfast initiative unblock"
-    if state["status"] in ("completed", "archived"):
-        return CREATE
-    if current is None or current["status"] == "completed":
-        return "holdfast initiative finish"
-    verb = "complete" if current["status"] == "in_progress" else "start"
-    return f"holdfast initiative {verb} {shell_word(current['id'])}"
+        if after == "initiative block":
+            return NextStep("tell the user what is blocked; all of it", ["initiative", "show"])
+        reason = f" ({state['reason']})" if state.get("reason") else ""
+        about = f"{name} is blocked{reason}; when that is resolved"
+        return NextStep(about, ["initiative", "unblock"])
+    milestone = find_milestone(state, state["current_milestone"])
+    if milestone is None or milestone["status"] == "completed":
+        open_ids = open_milestones(state)
+        milestone = find_milestone(state, next(iter(open_ids), None))
+    if milestone is None:
+        about = f"every milestone of {name} is completed; when the goal is reached"
+        return NextStep(about, ["initiative", "finish"])
+    return _milestone_step(milestone, workflows)
 
 
-def _refuse(state: Initiative, code: str, message: str) -> Refusal:
-    return Refusal(code, f"initiative {message}", next_command(state))
+def _milestone_step(milestone: Milestone, workflows: Sequence[Fields] | None) -> NextStep:
+    """Return the step that continues a milestone: start it, work on it, complete it."""
+    own = milestone["id"]
+    title = f"{own} ({milestone['title']})" if milestone["title"] else own
+    serving = [row for row in workflows or () if row["milestone"] == own]
+    is_begun = "started_at" in milestone or any(task["done"] for task in milestone["tasks"])
+    if milestone["status"] != "in_progress" or not (is_begun or serving):
+        return NextStep(f"begin {title}", ["initiative", "start", own])
+    active = [row["id"] for row in serving if row["status"] in ACTIVE]
+    if active:
+        return NextStep(f"{title}: go on with its workflow", ["resume", active[-1]])
+    open_texts = open_tasks(milestone)
+    if open_texts:
+        about = f"{title}: do this task; when it is done"
+        return NextStep(about, _task_words(milestone, open_texts[0]))
+    is_served = any(row["status"] == "completed" for row in serving)
+    if workflows is not None and not milestone["tasks"] and not is_served:
+        return NextStep(
+            f"{title}: do its work in a workflow",
+            ["start", "RECIPE", "SUBJECT", "--milestone", own],
+            RECIPE=MEANINGS["RECIPE"],
+            SUBJECT=MEANINGS["SUBJECT"],
+        )
+    return NextStep(f"when all of {title} is done", ["initiative", "complete", own])
+
+
+def _task_words(milestone: Milestone, text: str) -> list[str]:
+    """Return the command that ticks a task; no text of it is taken for an option."""
+    names = [milestone["id"], text]
+    if any(name.startswith("-") for name in names):
+        return ["initiative", "task", "--done", "--", *names]
+    return ["initiative", "task", *names, "--done"]
+
+
+def open_tasks(milestone: Milestone) -> list[str]:
+    """Return the texts of a milestone's tasks that are not done."""
+    return [task["text"] for task in milestone["tasks"] if not task["done"]]
+
+
+def open_milestones(state: Initiative) -> list[str]:
+    """Return the ids of the milestones that are not completed."""
+    return [m["id"] for m in state["milestones"] if m["status"] != "completed"]
+
+
+def forced_of(state: Initiative) -> dict[str, Fields]:
+    """Return what was completed by force, with ``reason`` and ``open``: milestones, ``finish``."""
+    forced = {m["id"]: m["forced"] for m in state["milestones"] if "forced" in m}
+    return {**forced, "finish": state["forced"]} if "forced" in state else forced
+
+
+def _refuse(state: Initiative, code: str, message: str, **details: object) -> Refusal:
+    """Return a refusal whose hint is the next step; after the end, that is a new initiative."""
+    step = None if state["status"] in ("completed", "archived") else next_step(state)
+    return Refusal(code, f"initiative {message}", step.text if step else CREATE, **details)
 
 
 def refuse_going_back(state: Initiative | None, status: str) -> Refusal | None:
@@ -220,22 +291,38 @@ def _task_recorded(state: Initiative, data: Fields, _at: str) -> Initiative:
     return _with_milestone(state, data["milestone"], {"tasks": tasks})
 
 
-def _complete(state: Initiative, milestone: Milestone, _args: Fields) -> Decision:
+def _complete(state: Initiative, milestone: Milestone, args: Fields) -> Decision:
+    """Complete a milestone. One with open tasks takes ``force`` and a reason."""
+    own, open_texts = milestone["id"], open_tasks(milestone)
     if state["status"] == "created":
         return _refuse(state, "wrong_order", f"complete: {state['name']} is not started")
+    if open_texts and not args.get("force"):
+        why = f"{own} has open tasks: {join_names([repr(text) for text in open_texts])}"
+        return Refusal(
+            "pending",
+            f"initiative complete: {why} (--force --reason TEXT completes it without them)",
+            NextStep("", _task_words(milestone, open_texts[0])).text,
+            pending={"tasks": open_texts},
+        )
+    data: Fields = {"milestone": own}
+    if open_texts:
+        if bad := first_bad_text(reason=args.get("reason") or ""):
+            return _refuse(state, bad.code, f"complete: {bad.message}")
+        data["forced"] = {"reason": args["reason"], "open": open_texts}
     # The current milestone stays current while it is open; else the next open one in order is.
     behind = state["milestones"].index(milestone)
     ahead = [*state["milestones"][behind + 1 :], *state["milestones"][:behind]]
     open_ids = [other["id"] for other in ahead if other["status"] != "completed"]
     current = state["current_milestone"]
     following = current if current in open_ids else next(iter(open_ids), None)
-    data = {"milestone": milestone["id"], "next": following}
-    return [{"type": "milestone_completed", "data": data}]
+    return [{"type": "milestone_completed", "data": {**data, "next": following}}]
 
 
 def _completed(state: Initiative, data: Fields, at: str) -> Initiative:
     moved: Initiative = {**state, "current_milestone": data["next"] or data["milestone"]}
-    after = _with_milestone(moved, data["milestone"], {"status": "completed", "completed_at": at})
+    fields: Fields = {"status": "completed", "completed_at": at}
+    fields |= {"forced": data["forced"]} if "forced" in data else {}
+    after = _with_milestone(moved, data["milestone"], fields)
     following = find_milestone(after, data["next"])
     if following is not None and following["status"] == "pending":
         after = _with_milestone(after, data["next"], {"status": "in_progress"})
@@ -254,12 +341,13 @@ def _change_status(state: Initiative, args: Fields, command_type: str) -> Decisi
         if bad := first_bad_text(reason=args.get("reason") or ""):
             return _refuse(state, bad.code, f"{verb}: {bad.message}")
         data["reason"] = args["reason"]
-    pending = [m["id"] for m in state["milestones"] if m["status"] != "completed"]
+    pending = open_milestones(state)
     if verb == "finish" and pending:
         if not args.get("force"):
-            why = f"{state['name']} still has pending {', '.join(pending)}"
-            return _refuse(state, "pending", f"{verb}: {why} (--force --reason TEXT skips them)")
-        data["skipped"] = pending
+            why = f"{state['name']} still has open milestones: {join_names(pending)}"
+            message = f"{verb}: {why} (--force --reason TEXT leaves them open)"
+            return _refuse(state, "pending", message, pending={"milestones": pending})
+        data["forced"] = {"reason": data.pop("reason"), "open": pending}
     return [{"type": "initiative_status_changed", "data": data}]
 
 
@@ -270,6 +358,8 @@ def _status_changed(state: Initiative, data: Fields, at: str) -> Initiative:
         after["reason"] = data["reason"]
     elif data["status"] == "completed":
         after["completed_at"] = at
+        if "forced" in data:
+            after["forced"] = data["forced"]
     elif data["status"] == "archived":
         after["archived_at"] = at
     return after
@@ -316,6 +406,16 @@ def find_key(state: InitiativesState, name: str) -> str | None:
         if initiative["name"] == name:
             return key
     return name if name in state["all"] else None
+
+
+def next_step_of(
+    state: InitiativesState, workflows: Sequence[Fields], *, after: str = ""
+) -> NextStep | None:
+    """Return the next step of the current initiative; without one, that is to create one."""
+    initiative = current_of(state)
+    if initiative is None:
+        return step_of_hint(CREATE)
+    return next_step(initiative, workflows, after=after)
 
 
 def decide(state: InitiativesState | None, command: Command) -> Decision:

@@ -212,7 +212,7 @@ def remember(state: State, command: Command) -> Decision:
     kinds = ", ".join(LEARNING_KINDS)
     why = bad.message if bad else None
     if why is None and kind is not None and kind not in LEARNING_KINDS:
-        why = f"{str(kind)[:40]!r} is no kind; there are {kinds}"
+        why = f"{str(kind)[:40]!r} is not a kind; the kinds are {kinds}"
     if why is None and kind is None and section == INITIATIVE_SECTION:
         why = f"under {INITIATIVE_SECTION} stands a {kinds} only: say which with --kind"
     if why is None and (len(text.splitlines()) > 1 or len(section.splitlines()) > 1):

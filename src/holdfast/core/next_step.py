@@ -1,66 +1,172 @@
 """The next step of a workflow: its description and command. In a loop, also the unit that is due.
 
+Whoever follows it finishes the work as the recipe asks: first what the current phase needs, in the
+order of ``needs.NEEDS``, then the next phase. A command runs as it stands, or has words in CAPITALS
+that ``fill`` explains.
+
 A loop finishes work before it begins more: units that are nearly done come first. Units that are
 blocked or out of iterations wait for a person, and the next unit is due.
 """
 
 from __future__ import annotations
 
-from holdfast.core.refusal import shell_word
+from holdfast.core.refusal import shell_line
 from holdfast.core.workflow import (
-    awaits_approval,
     find_phase,
-    find_task,
     is_active,
     next_phases,
-    pending_gates,
     unit_mark,
 )
+from holdfast.core.workflow.evidence import with_stale_gates
+from holdfast.core.workflow.needs import (
+    CHECK,
+    CLAIM,
+    evidence_of,
+    gates_of,
+    last_gate_command,
+    last_test_command,
+    missing_for_task,
+    needs_of,
+    open_tasks,
+    pending_gates,
+    unmet,
+)
+from holdfast.core.workflow.steps import CYCLE
 from holdfast.core.workflow.tasks import (
     MAX_ITERATIONS,
     TIMEOUT_CHOICES,
+    WAITING,
+    inner_phase,
     iterations_allowed,
     limit_of,
+    needs_run,
     signal_of,
+    task_at_hand,
     waits_for,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields, Json, Phase, Task, Workflow
+    from holdfast.core.types import Fields, Phase, Task, Workflow
 
-Next = tuple[str, list[str]]
-"""A text about the step, and the words of its command after ``holdfast``."""
+_OPPOSITES = {
+    "phase block": ["phase", "unblock"],
+    "task block": ["task", "unblock"],
+    "task unblock": ["task", "block"],
+    "loop block": ["loop", "unblock"],
+}
+_BY_PERSON = ("approve", "waive")
+"""Second words of commands that only a person can run."""
+_LEFT = ("completed", "skipped")
+"""Statuses of a phase that was left."""
+_TEST_COMMAND = "the project's test command"
 
-PULL_REQUEST = "pr_created"
-"""The gate that passes when the pull request exists."""
-_WAITING = ("pending", "completed", "blocked")
-_BY_WORD = "or say so: holdfast gate record"
+
+MEANINGS = {
+    "BRANCH": "a branch's name",
+    "CODE": "the violation's code",
+    "COMMAND": "the command, with its arguments",
+    "ID": "the workflow's id",
+    "KEY": "the field's name",
+    "MESSAGE": "the commit's message",
+    "NAME": "its name",
+    "PATH": "the files of the change",
+    "RECIPE": "one of `holdfast recipes`",
+    "REMOTE": "the remote, such as origin",
+    "SHA": "the commit's id",
+    "SLUG": "the loop's short name",
+    "SUBJECT": "what it is about: a file, a ticket, a sentence",
+    "TASK": "what is to be done, in a sentence",
+    "TEXT": "what to say, in a sentence",
+    "TITLE": "a short title",
+    "UNIT": "the unit's id",
+}
+"""What the words in CAPITALS of a refusal's next command stand for."""
 
 
-def next_step(state: Workflow, *, is_named: bool = False) -> Next | None:
-    """Return the next step; ``None`` after the end. If ``is_named``, it names the workflow."""
+class NextStep:
+    """A command, what it is about, and what each word in CAPITALS stands for."""
+
+    __slots__ = ("about", "fill", "program", "words")
+
+    def __init__(
+        self, about: str, words: list[str], *, program: str = "holdfast", **fill: str
+    ) -> None:
+        self.about = about
+        self.words = words
+        """The words after the program's name."""
+        self.program = program
+        self.fill = fill
+
+    @property
+    def command(self) -> list[str]:
+        """All words of the command."""
+        return [self.program, *self.words]
+
+    @property
+    def text(self) -> str:
+        """The command as one line for a shell."""
+        return shell_line(self.command)
+
+    @property
+    def is_persons(self) -> bool:
+        """Whether only a person can run it, on a terminal of their own."""
+        return self.words == ["trust"] or (len(self.words) > 1 and self.words[1] in _BY_PERSON)
+
+    def named(self, workflow: str) -> NextStep:
+        """Return the same step with the workflow's id in the command."""
+        # The words after `--` are another command.
+        end = self.words.index("--") if "--" in self.words else len(self.words)
+        words = [*self.words[:end], "-w", workflow, *self.words[end:]]
+        return NextStep(self.about, words, **self.fill)
+
+
+def next_step(
+    state: Workflow, facts: Fields | None = None, *, is_named: bool = False, after: str = ""
+) -> NextStep | None:
+    """Return the next step; ``None`` after the end. If ``is_named``, it names the workflow.
+
+    ``after`` is the command that was carried out or refused, whose opposite is never the answer.
+    """
     if not is_active(state):
-        is_completed = state["status"] == "completed"
-        return None if is_completed else ("it can be brought back", ["resume", state["id"]])
+        return None
+    state = with_stale_gates(state, (facts or {}).get("tree"))
     phase = find_phase(state, state["phase"])
     if phase is not None and phase["status"] == "blocked":
         reason = f" ({phase['reason']})" if phase.get("reason") else ""
-        about, words = (
-            f"phase {phase['name']} is blocked{reason}",
+        step = NextStep(
+            f"phase {phase['name']} is blocked{reason}; when that is resolved",
             ["phase", "unblock", phase["name"]],
         )
     elif state["recipe"]["format"] == "loop":
-        about, words = next_words(state)
+        step = _turn_steps(state)[0]
     else:
-        ahead = _task_ahead(state) or _phase_ahead(state, phase)
-        about, words = ahead or ("nothing is pending", ["complete"])
-    if not is_named:
-        return about, words
-    # The words after `--` are another command.
-    end = words.index("--") if "--" in words else len(words)
-    named = [*words[:end], "-w", state["id"], *words[end:]]
-    return about.replace(_BY_WORD, f"{_BY_WORD} -w {shell_word(state['id'])}"), named
+        step = _needed(state, phase, facts) or _leave(state, phase)
+    if step.words[:2] == _OPPOSITES.get(after):
+        step = NextStep("tell the user what is blocked; all of it", ["show"])
+    return step.named(state["id"]) if is_named else step
+
+
+def step_of_hint(hint: str) -> NextStep | None:
+    """Return the step that a refusal's hint names; ``None`` if it is no command.
+
+    It is the whole hint, or follows what to do first: ``let a person read it: holdfast trust``.
+    """
+    from shlex import split
+
+    before, colon, last = hint.rpartition(": holdfast ")
+    about = before if colon and ";" not in hint else ""
+    if about:
+        hint = f"holdfast {last}"
+    if not hint.startswith(("holdfast ", "git ", "gh ")):
+        return None
+    try:
+        program, *words = split(hint)
+    except ValueError:
+        return None  # A name in it has a quote.
+    texts = [text for word in words for text in word.replace("=", " ").split()]
+    fill = {text: MEANINGS[text] for text in texts if text in MEANINGS}
+    return NextStep(about, words, program=program, **fill)
 
 
 def current_task(state: Workflow) -> Task | None:
@@ -71,93 +177,157 @@ def current_task(state: Workflow) -> Task | None:
     if state["recipe"]["format"] == "loop":
         waiting = [task for task in state["tasks"] if task["status"] in STUCK]
         return turn_of(state)[0] or next(iter(waiting), None)
-    current = find_task(state, state.get("current_task"))
-    if current is not None and current["status"] not in _WAITING:
-        return current
-    done = {str(task["id"]) for task in state["tasks"] if task["status"] == "completed"}
-    ready = [
-        task
-        for task in state["tasks"]
-        if task["status"] == "pending" and done.issuperset(map(str, task.get("depends", ())))
-    ]
-    begun = [task for task in state["tasks"] if task["status"] not in _WAITING]
-    blocked = [task for task in state["tasks"] if task["status"] == "blocked"]
-    return next(iter([*begun, *ready, *blocked]), None)
+    return task_at_hand(state)
 
 
-def inner_phase(task: Task) -> str | None:
-    """Return the phase of a task that is in progress: red, green, refactor."""
-    return next(
-        (n for n, status in task.get("phases", {}).items() if status == "in_progress"), None
-    )
-
-
-def _gate_ahead(state: Workflow, phase: Phase) -> Next | None:
-    """Return how to pass the gate that is due: a step of the phase, or any in the last phase.
-
-    It is passed with its command, the one that ran last, or a claim.
-    """
-    steps, is_last = phase.get("steps", []), not next_phases(state, phase["name"])
-    name = next((name for name in pending_gates(state) if name in steps or is_last), None)
-    if name is None:
-        return None
-    gate = state["gates"][name]
-    status = gate.get("status", "pending")
-    about = f"gate {name} has failed" if status == "completed" else f"gate {name} is {status}"
-    if "command" in state["recipe"].get("gates", {}).get(name, {}):
-        return about, ["gate", "run", name]
-    if name == PULL_REQUEST:
-        return about, ["gate", "record", name, "--passed", "pr_number=N", "pr_url=URL"]
-    again = _words(gate.get("command"))
-    if again is not None:
-        return about, ["gate", "run", name, "--", *again]
-    by_word = f"{_BY_WORD} {shell_word(name)} --passed"
-    return f"{about}; {by_word}", ["gate", "run", name, "--", "COMMAND"]
-
-
-def _words(command: Json) -> list[str] | None:
-    """Return the words of a command; ``None`` if it needs a shell."""
-    if not isinstance(command, str):
-        return None
-    import shlex
-
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return None
-    return words if words and " ".join(map(shell_word, words)) == command else None
-
-
-def _task_ahead(state: Workflow) -> Next | None:
+def _needed(state: Workflow, phase: Phase | None, facts: Fields | None) -> NextStep | None:
+    """Return the step that provides the first thing which the current phase asks for."""
+    missing = unmet(state, facts)
+    if phase is not None and "branch" in missing:
+        return NextStep(
+            "create the branch of this work",
+            ["advance", "--branch", "BRANCH"],
+            BRANCH="a new branch's name, such as feat/login",
+        )
+    is_last = phase is None or not next_phases(state, phase["name"])
     task = current_task(state)
-    if task is None:
+    has_begun = task is not None and task["status"] not in WAITING
+    if "tasks" in missing or has_begun or (is_last and task is not None):
+        return _task_step(state, task)
+    if not state["tasks"] and not missing and not is_last and _are_tasks_ahead(state):
+        return _task_step(state, None)
+    if phase is None:
         return None
+    for kind in ("failure", "tests"):
+        if kind in missing:
+            return _test_step(state, phase["name"], kind, missing[kind])
+    own = gates_of(state, phase["name"])
+    gate = next((name for name in pending_gates(state) if is_last or name in own), None)
+    if gate is not None:
+        return _gate_step(state, gate, facts)
+    if "commit" in missing:
+        return _commit_step("stage the change (git add), then")
+    if "approval" in missing:
+        about = f"phase {phase['name']} waits for a person: ask the user to run this themselves"
+        return NextStep(about, ["phase", "approve", phase["name"]])
+    return None
+
+
+def _are_tasks_ahead(state: Workflow) -> bool:
+    """Return whether a phase that was not left yet is the one of the tasks, and needs one."""
+    ahead = [phase["name"] for phase in state["phases"] if phase["status"] not in _LEFT]
+    return bool(open_tasks(state)) and any("tasks" in needs_of(state, name) for name in ahead)
+
+
+def _leave(state: Workflow, phase: Phase | None) -> NextStep:
+    """Return the step that leaves a phase which asks for nothing more."""
+    if phase is None:
+        pending = [phase["name"] for phase in state["phases"] if phase["status"] == "pending"]
+        if pending:
+            return NextStep(f"phase {pending[0]}", ["phase", "start", pending[0]])
+        return NextStep("nothing is pending", ["complete"])
+    following = next_phases(state, phase["name"])
+    if not following or phase["status"] in _LEFT:
+        return NextStep("nothing is pending", ["complete"])
+    if phase["name"] in CYCLE and following[0] in CYCLE:
+        return _cycle_step(state, following[0])
+    if phase["name"] in CYCLE and following[0] == "commit":
+        return _commit_step("stage the change (git add), then")
+    return NextStep(f"when {phase['name']} is done", ["advance"])
+
+
+def _task_step(state: Workflow, task: Task | None) -> NextStep:
+    if task is None:
+        about = "list what is to be done, a task for each test and commit"
+        return NextStep(about, ["task", "add", "TASK"], TASK="what is to be done, in a sentence")
     number = str(task["id"])
     name = f"task {number} ({task['description']})"
     if task["status"] == "blocked":
         reason = f" ({task['reason']})" if task.get("reason") else ""
-        return f"{name} is blocked{reason}", ["task", "start", number]
-    if task["status"] == "pending":
-        return name, ["task", "start", number]
-    phase = inner_phase(task)
+        about = f"{name} is blocked{reason}; when that is resolved"
+        return NextStep(about, ["task", "unblock", number])
     names = state["recipe"].get("task_phases", [])
-    following = names[names.index(phase) + 1 :] if phase in names else []
+    inner = inner_phase(task)
+    if names and set(names) <= set(CYCLE) and state["recipe"].get("task_needs"):
+        if inner is None:
+            return _cycle_step(state, names[0], name)
+        if missing_for_task(state, task, inner):
+            return _cycle_step(state, inner, name)
+        following = names[names.index(inner) + 1 :]
+        if following:
+            return _cycle_step(state, following[0], name)
+        if has_git(state):
+            return _commit_step(f"{name}: stage the change (git add), then")
+        return NextStep(f"when {name} is done", ["task", "done", number])
+    if task["status"] == "pending":
+        return NextStep(name, ["task", "start", number])
+    following = names[names.index(inner) + 1 :] if inner in names else []
     if following:
-        return f"when {phase} is done", ["task", "phase", number, following[0]]
-    return name, ["task", "done", number]
+        return NextStep(f"when {inner} is done", ["task", "phase", number, following[0]])
+    return NextStep(f"when {name} is done", ["task", "done", number])
 
 
-def _phase_ahead(state: Workflow, phase: Phase | None) -> Next | None:
-    if phase is None:
-        pending = [phase["name"] for phase in state["phases"] if phase["status"] == "pending"]
-        return (f"phase {pending[0]}", ["phase", "start", pending[0]]) if pending else None
-    name = phase["name"]
-    if phase["status"] == "completed":
-        return _gate_ahead(state, phase)
-    if awaits_approval(state, phase):
-        return f"phase {name} needs a person's approval", ["phase", "approve", name]
-    words = ["advance"] if next_phases(state, name) else ["complete"]
-    return _gate_ahead(state, phase) or (f"phase {name} is in progress", words)
+def has_git(state: Workflow) -> bool:
+    """Return whether the workflow began in a git repository."""
+    return state["branch"] is not None or state.get("base") is not None
+
+
+def _cycle_step(state: Workflow, name: str, task: str = "") -> NextStep:
+    """Return the command that does red, green or refactor as a whole."""
+    about = {
+        "red": "write a test that fails, then",
+        "green": "write the code that makes it pass, then",
+        "refactor": "improve the code, with the tests passing, then",
+    }[name]
+    if task and name == "red":
+        about = f"{task}: {about}"
+    if last_test_command(state):
+        return NextStep(about, [name])
+    return NextStep(about, [name, "--", "COMMAND"], COMMAND=_TEST_COMMAND)
+
+
+def _test_step(state: Workflow, phase: str, kind: str, missing: list[str]) -> NextStep:
+    if phase in CYCLE:
+        return _cycle_step(state, phase)
+    if kind == "failure":
+        about = "write a test that fails, then"
+    else:
+        about = f"the tests must pass ({', '.join(missing)})"
+    words = ["tests", "run", "--", "COMMAND"]
+    return NextStep(about, words, COMMAND=_TEST_COMMAND)
+
+
+def _commit_step(about: str) -> NextStep:
+    return NextStep(about, ["commit", "-m", "MESSAGE"], MESSAGE="the commit's message")
+
+
+def _gate_step(state: Workflow, name: str, facts: Fields | None) -> NextStep:
+    """Return how a gate is passed: by a run, a claim, or what can be looked up."""
+    gate, taken = state["gates"][name], evidence_of(state, name)
+    status = gate.get("status", "pending")
+    about = f"gate {name}"
+    if gate.get("passed") is False:
+        about = f"gate {name} failed: mend it, then"
+    elif status == "stale":
+        about = f"files changed since gate {name} ran; run it again"
+    was_run = gate.get("evidence") == "run"
+    if taken == CHECK:
+        return NextStep(
+            "push the branch and create the pull request, then",
+            ["gate", "record", name, "--passed", "pr_number=NUMBER", "pr_url=URL"],
+            NUMBER="the pull request's number",
+            URL="the pull request's address",
+        )
+    if taken == CLAIM and not was_run:
+        if gate.get("passed") is not False:
+            about = f"do {name}, then say so"
+        return NextStep(about, ["gate", "record", name, "--passed"])
+    declared = state["recipe"].get("gates", {}).get(name, {})
+    configured = (facts or {}).get("commands", ())
+    if "command" in declared or name in configured or last_gate_command(state, name):
+        return NextStep(about, ["gate", "run", name])
+    meaning = f"the project's command for {name}"
+    return NextStep(about, ["gate", "run", name, "--", "COMMAND"], COMMAND=meaning)
 
 
 STUCK = ("blocked", "timeout")
@@ -197,12 +367,11 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
     ``is_named``: the commands name the loop.
     """
     task, turn = turn_of(state)
-    aim = f" -w {shell_word(state['id'])}" if is_named else ""
+    steps = [step.named(state["id"]) if is_named else step for step in _turn_steps(state)]
     answer: Fields = {"loop": state["id"], "phase": state["phase"], "stuck": stuck_units(state)}
+    answer |= next_fields(steps[0]) or {}
     if task is None:
-        answer["turn"], _, words = _without_unit(state)
-        answer["command"] = " ".join(["holdfast", *map(shell_word, words)]) + aim
-        return answer
+        return {**answer, "turn": _turn_without_unit(state)}
     used = task.get("iterations_used", 0)
     answer |= {
         "turn": turn,
@@ -214,63 +383,96 @@ def next_turn(state: Workflow, *, is_named: bool = False) -> Fields:
         "signal": signal_of(task),
         "guardrails": state.get("guardrails", []),
     }
-    verb, ways = _ways(task, turn)
-    command = f"holdfast loop {verb} {shell_word(task['id'])}{aim}"
-    answer["command"], *others = [f"{command} {way}" for way in ways]
-    if others:
-        answer["or"] = others
+    if steps[1:]:
+        answer["or"] = [step.command for step in steps[1:]]
     answer |= {key: task.get(key) for key in _UNIT_FIELDS if task.get(key)}
     if turn == "timeout":
         answer["choices"] = TIMEOUT_CHOICES
     return answer
 
 
-def next_words(state: Workflow) -> Next:
-    """Return the description of a loop's next step, and the words of its command."""
+def next_fields(step: NextStep | None) -> Fields | None:
+    """Return a step as every JSON answer shows it; ``None`` if there is none."""
+    if step is None:
+        return None
+    fields: Fields = {"command": step.command, "about": step.about, "fill": dict(step.fill)}
+    return {**fields, "by": "person"} if step.is_persons else fields
+
+
+def _turn_steps(state: Workflow) -> list[NextStep]:
+    """Return the ways to take a loop's next turn; the first is the one that leads to its end."""
     task, turn = turn_of(state)
     if task is None:
-        return _without_unit(state)[1:]
+        return [_step_without_unit(state)]
     name = str(task["id"])
     title = f"{name} ({task['description']})"
-    if turn == "iterate":
-        return f"{title}: what to do, and with what", ["loop", "next"]
-    about = {
-        "confirm": f"{title} was declared done; go over it once more",
-        "verify": f"{title} was confirmed; verify it",
-        "timeout": f"{title} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}",
-    }
-    verb, ways = _ways(task, turn)
-    return about[turn], ["loop", verb, name, *ways[0].split()]
-
-
-def _ways(task: Task, turn: str) -> tuple[str, list[str]]:
-    """Return the verb of a unit's turn, and the ways to give its outcome."""
     if turn == "confirm":
-        return "confirm", ["--clean", "--issues TEXT"]
+        about = f"{title} was declared done: go over it once more, then"
+        issues = NextStep(
+            "it is not done",
+            ["loop", "confirm", name, "--issues", "ISSUES"],
+            ISSUES="what is wrong",
+        )
+        return [NextStep(about, ["loop", "confirm", name, "--clean"]), issues]
     if turn == "verify":
-        return "verify", ["--passed", "--failed TEXT", "--run -- COMMAND"]
+        return _ways_to_verify(state, task, title)
     if turn == "timeout":
-        return "extend", [f"--max {_longer_limit(task)}"]
-    done = f"--did TEXT --signal {shell_word(signal_of(task))}"
-    return "iterate", ["--did TEXT --remaining TEXT", done]
+        about = f"{title} has used {iterations_allowed(task)}; ask the user: {TIMEOUT_CHOICES}"
+        return [NextStep(about, ["loop", "extend", name, "--max", _longer_limit(task)])]
+    iterate, did = ["loop", "iterate", name, "--did", "DID"], "what this iteration did"
+    about = f"{title}: work on it; when every criterion is met"
+    if task.get("verification_passed") is False:
+        about = f"{title} was not verified: mend it; when every criterion is met"
+    remaining = NextStep(
+        "something remains", [*iterate, "--remaining", "REMAINING"], DID=did,
+        REMAINING="what is left to do",
+    )  # fmt: skip
+    return [NextStep(about, [*iterate, "--signal", signal_of(task)], DID=did), remaining]
 
 
-def _without_unit(state: Workflow) -> tuple[str, str, list[str]]:
-    """Return the turn when no unit is due: its name, description, and the words of its command."""
-    if not state["tasks"]:
+def _ways_to_verify(state: Workflow, task: Task, title: str) -> list[NextStep]:
+    name, about = str(task["id"]), f"{title} was confirmed: verify it"
+    failed = NextStep(
+        "it does not hold", ["loop", "verify", name, "--failed", "REASON"], REASON="what is wrong"
+    )
+    if task.get("verify"):
+        return [NextStep(about, ["loop", "verify", name, "--run"]), failed]
+    meaning = "a command that shows that the criteria are met"
+    if needs_run(task):
+        meaning = f"the command that failed before: {task['verification_run'].get('command')}"
+    run = NextStep(about, ["loop", "verify", name, "--run", "--", "COMMAND"], COMMAND=meaning)
+    if needs_run(task):
+        return [run, failed]
+    claim = NextStep(about, ["loop", "verify", name, "--passed"])
+    if state["recipe"].get("mode") == "knowledge":
+        return [claim, failed, run]
+    return [run, failed, claim]
+
+
+def _step_without_unit(state: Workflow) -> NextStep:
+    """Return what is due if no unit is."""
+    turn, waiting = _turn_without_unit(state), [t for t in state["tasks"] if t["status"] in STUCK]
+    if turn == "plan":
         unit = f"{unit_mark(state['recipe'])}1: TITLE"
-        return "plan", "no unit is planned", ["loop", "plan", "--unit", unit]
-    if all(task["status"] == "completed" for task in state["tasks"]):
-        return "archive", "every unit is done", ["loop", "archive"]
-    waiting = [task for task in state["tasks"] if task["status"] in STUCK]
+        title = "what the first unit is about"
+        return NextStep("no unit is planned", ["loop", "plan", "--unit", unit], TITLE=title)
+    if turn == "archive":
+        return NextStep("every unit is done", ["loop", "archive"])
     if not waiting:
-        return "wait", "no unit is ready", ["loop", "status"]
+        return NextStep("no unit is ready", ["loop", "status"])
     name = str(waiting[0]["id"])
     if waiting[0]["status"] == "blocked":
-        about = f"no unit is ready; {name} is {_why(waiting[0])}"
-        return "wait", about, ["loop", "unblock", name]
-    about = f"no unit is ready; {name}: {TIMEOUT_CHOICES}"
-    return "wait", about, ["loop", "extend", name, "--max", _longer_limit(waiting[0])]
+        about = f"no unit is ready; {name} is {_why(waiting[0])}; when that is resolved"
+        return NextStep(about, ["loop", "unblock", name])
+    about = f"no unit is ready; {name} ran out of iterations; ask the user: {TIMEOUT_CHOICES}"
+    return NextStep(about, ["loop", "extend", name, "--max", _longer_limit(waiting[0])])
+
+
+def _turn_without_unit(state: Workflow) -> str:
+    if not state["tasks"]:
+        return "plan"
+    is_done = all(task["status"] == "completed" for task in state["tasks"])
+    return "archive" if is_done else "wait"
 
 
 def _longer_limit(task: Task) -> str:

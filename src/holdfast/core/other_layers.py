@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.core.workflow.lifecycle import overruled
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +40,14 @@ def active_line(recipe: str, title: str, begun: Sequence[str]) -> str | None:
     return None
 
 
-def completion_line(recipe: str, title: str, ending: Fields) -> str:
-    """Return the line about an ended workflow: its outcome, and the reason if it was forced."""
-    outcome = str(ending.get("outcome") or "done")
-    if ending.get("skipped"):
-        outcome = f"{ending.get('outcome') or 'ended'}, by force: {ending.get('reason')}"
-    return f"Completed {recipe.upper()} for {one_line(title)}: {one_line(outcome)}"
+def completion_line(recipe: str, title: str, state: Workflow) -> str:
+    """Return the line about a completed workflow: its outcome, and what was forced or waived."""
+    skipped = state.get("skipped", {})
+    outcome = str(state.get("outcome") or "done")
+    if skipped:
+        outcome = f"{state.get('outcome') or 'ended'}, by force: {state.get('reason')}"
+    left_out = overruled(state, skipped)
+    return f"Completed {recipe.upper()} for {one_line(title)}: {one_line(outcome + left_out)}"
 
 
 def expiry_line(recipe: str, title: str, phase: str | None) -> str:

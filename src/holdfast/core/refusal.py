@@ -9,6 +9,8 @@ from holdfast.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.core.types import Fields
 
 MAX_CHARACTERS = 4_000
@@ -41,7 +43,7 @@ def bad_text(what: str, text: object) -> Refusal | None:
     if not text.strip():
         return Refusal("invalid", f"the {what} is empty", f"say what the {what} is")
     if len(text) > MAX_CHARACTERS:
-        why = f"the {what} has {len(text)} characters; {MAX_CHARACTERS} are the most"
+        why = f"the {what} has {len(text)} characters; the limit is {MAX_CHARACTERS}"
         hint = "shorten it, or put it into a file and name that: holdfast read @PATH"
         return Refusal("invalid", why, hint)
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
@@ -90,3 +92,8 @@ def shell_word(text: object) -> str:
     if plain and all(char.isalnum() or char in _PLAIN for char in plain):
         return plain
     return "'" + plain.replace("'", "'\\''") + "'"
+
+
+def shell_line(words: Iterable[object]) -> str:
+    """Return a command as one line for a shell."""
+    return " ".join(map(shell_word, words))

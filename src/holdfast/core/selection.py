@@ -1,7 +1,8 @@
 """Select the workflow that a caller means, from rows. Pure.
 
 A bound session gets its own workflow. A session that is not bound gets the one workflow of this
-worktree and branch that no live session holds; if there are several, it has to name one.
+worktree and branch that no live session holds; if there are several, it has to name one. A person
+gets the only workflow here also if a live session holds it.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
 
 
 class Asker:
-    """The caller: its session, process, worktree and branch."""
+    """The caller: its session, process, worktree and branch.
 
-    __slots__ = ("born", "branch", "pid", "session", "worktree")
+    ``is_person``: it has no session, and no client started it.
+    """
+
+    __slots__ = ("born", "branch", "is_person", "pid", "session", "worktree")
 
     def __init__(
         self,
@@ -39,7 +43,10 @@ class Asker:
         born: int | None,
         worktree: str,
         branch: str | None,
+        *,
+        is_person: bool = False,
     ) -> None:
+        self.is_person = is_person
         self.session = session
         self.pid = pid
         self.born = born
@@ -58,6 +65,13 @@ class Asker:
         )
         return same_client or (bool(self.session) and holder["id"] == self.session)
 
+    def is_at(self, worktree: str, branch: str | None, *, floating: bool) -> bool:
+        """Return whether a workflow belongs to the asker's worktree and branch.
+
+        A floating workflow has yet to make its branch, so it belongs to any.
+        """
+        return worktree == self.worktree and (floating or branch in (None, self.branch))
+
 
 def may_be_same(born: int | None, other: int | None) -> bool:
     """Return whether two processes with one pid may be the same process, by their start times."""
@@ -75,14 +89,14 @@ def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal
     here = [
         row
         for row in active
-        if row["worktree"] == asker.worktree
-        and (row["floating"] or row["branch"] in (None, asker.branch))
+        if asker.is_at(row["worktree"], row["branch"], floating=row["floating"])
     ]
     free = [row for row in here if not row["session"] or row["session"]["id"] not in live]
-    if len(free) == 1:
-        return free[0]
-    if free:
-        return _which(free, "several workflows are active here", "ambiguous", asker)
+    candidates = free or (here if asker.is_person else [])
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        return _which(candidates, "several workflows are active here", "ambiguous", asker)
     if here:
         return _held(here, asker)
     if active:
@@ -114,14 +128,16 @@ def _which(rows: list[Fields], what: str, code: str, asker: Asker) -> Refusal:
 
 
 def _held(rows: list[Fields], asker: Asker) -> Refusal:
+    """Return who works on the newest of these, and what the asker can do instead."""
     row = max(rows, key=lambda row: row["updated_at"])
     # A client passes its session with every command; in a plain terminal it must be given.
     is_client = asker.session and asker.pid is not None
     who = "" if is_client else f" --session {shell_word(asker.session or 'NAME')}"
     return Refusal(
         "held",
-        f"{row['id']} is held by the live session {row['session']['id'][:40]}",
-        f"-w {row['id']} acts on it all the same; holdfast resume {row['id']}{who} takes it over",
+        f"the live session {row['session']['id'][:40]} works on {row['id']} ({row['title'][:40]})",
+        f"start your own work: holdfast start RECIPE SUBJECT{who}; act on this one once: "
+        f"-w {row['id']}; or take it over: holdfast resume {row['id']}{who}",
         candidates=[row["id"] for row in rows],
     )
 

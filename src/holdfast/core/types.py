@@ -15,7 +15,7 @@ Json = Any
 Fields = dict[str, Json]
 
 WorkflowStatus = Literal["in_progress", "blocked", "completed", "abandoned", "expired"]
-PhaseStatus = Literal["pending", "in_progress", "completed", "blocked"]
+PhaseStatus = Literal["pending", "in_progress", "completed", "blocked", "skipped"]
 TaskStatus = Literal[
     "pending", "in_progress", "confirming", "verifying", "completed", "blocked", "timeout"
 ]
@@ -29,8 +29,10 @@ class RecipePhase(TypedDict):
     steps: NotRequired[list[str]]
     next: NotRequired[list[str]]
     """The phases that may follow; ``advance`` takes the first. Default: the next phase."""
+    needs: NotRequired[list[str]]
+    """What it takes to leave the phase, as in ``core.workflow.needs``."""
     approval: NotRequired[bool]
-    """A person must approve the phase before it can be completed."""
+    """The same as ``approval`` in ``needs``, in recipes of earlier versions."""
     sets_branch: NotRequired[bool]
     """Its completion sets the workflow's branch to the current one."""
     shows_tests: NotRequired[bool]
@@ -46,8 +48,10 @@ class Recipe(TypedDict):
     title: NotRequired[str]
     ttl: NotRequired[str]
     gates: NotRequired[dict[str, Fields]]
-    """Gate name to the fields it starts with, ``status`` among them."""
+    """Gate name to the fields it starts with; ``evidence`` says what the gate takes."""
     task_phases: NotRequired[list[str]]
+    task_needs: NotRequired[dict[str, list[str]]]
+    """Phase of a task to what it takes to leave it: ``tests``, ``failure``."""
     cycles_at: NotRequired[str]
     """Starting this phase again begins the next cycle: every phase is pending again."""
     subject_key: NotRequired[str]
@@ -67,6 +71,7 @@ class Phase(TypedDict):
     completed_at: NotRequired[str]
     approved: NotRequired[bool]
     reason: NotRequired[str]
+    """Why it is blocked, or was skipped."""
     forced: NotRequired[str]
     """The reason for entering it in spite of a blocking violation."""
     steps: NotRequired[list[str]]
@@ -78,7 +83,12 @@ class Task(TypedDict):
     id: int | str
     description: str
     status: TaskStatus
+    base: NotRequired[str]
+    """The commit that was checked out when it was started."""
     commit: NotRequired[str | None]
+    """The newest of its commits."""
+    commits: NotRequired[list[str]]
+    """All of them, oldest first, if there are several."""
     reason: NotRequired[str]
     phases: NotRequired[dict[str, str]]
     depends: NotRequired[list[int | str]]
@@ -87,6 +97,8 @@ class Task(TypedDict):
     iterations_used: NotRequired[int]
     confirmations_used: NotRequired[int]
     verification_passed: NotRequired[bool]
+    verification_run: NotRequired[Fields]
+    """``command`` and ``exit_code`` of the last run that verified a unit."""
     max_iterations: NotRequired[int]
     criteria: NotRequired[str]
     output: NotRequired[str]
@@ -128,6 +140,8 @@ class Workflow(TypedDict):
     completed_at: NotRequired[str]
     outcome: NotRequired[str]
     reason: NotRequired[str]
+    skipped: NotRequired[Fields]
+    """What was pending when it was completed by force, by kind."""
     cleaned_at: NotRequired[str]
     """When the record of an ended workflow was removed."""
     branch: str | None
@@ -148,6 +162,8 @@ class Workflow(TypedDict):
     phases: list[Phase]
     tasks: list[Task]
     current_task: NotRequired[int | str | None]
+    last_task: NotRequired[int]
+    """The greatest number of a removed task, which no later task gets."""
     gates: dict[str, Fields]
     violations: list[Violation]
     required_reading: list[str]
@@ -238,6 +254,8 @@ class Milestone(TypedDict):
     started_at: NotRequired[str]
     """Set by ``start``; a milestone that merely comes next is in progress without it."""
     completed_at: NotRequired[str]
+    forced: NotRequired[Fields]
+    """If it was completed by force: the ``reason``, and its ``open`` tasks."""
     tasks: list[MilestoneTask]
 
 
@@ -252,6 +270,8 @@ class Initiative(TypedDict):
     updated_at: str
     completed_at: NotRequired[str]
     archived_at: NotRequired[str]
+    forced: NotRequired[Fields]
+    """If it was finished by force: the ``reason``, and its ``open`` milestones."""
     current_milestone: str | None
     """The last milestone when all are completed; ``None`` without milestones."""
     milestones: list[Milestone]

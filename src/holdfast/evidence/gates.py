@@ -7,11 +7,21 @@ repository runs only after a person approved it (``trust``).
 from __future__ import annotations
 
 import os
+import shlex
 
-from holdfast.core.next_step import current_task, inner_phase
+from holdfast.core.json_text import is_encodable
+from holdfast.core.next_step import current_task
 from holdfast.core.refusal import shell_word
 from holdfast.core.time import duration_s
-from holdfast.core.workflow.evidence import RUN
+from holdfast.core.workflow.needs import (
+    CHECK,
+    RUN,
+    TEST_GATE,
+    evidence_of,
+    last_gate_command,
+    last_test_command,
+)
+from holdfast.core.workflow.tasks import inner_phase
 from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git, tree
 from holdfast.evidence.run import RunOutcome, run
@@ -33,6 +43,8 @@ MAX_NAMES = 200
 """The number of names of failing and of passing tests that are kept; counts are complete."""
 _MAX_ERROR_CHARS = 500
 _MAX_CHANGED_NAMES = 3
+_SHOWS_NOTHING = ("true", "false", ":", "echo", "printf", "exit", "sleep", "pwd")
+"""Programs whose exit code says nothing about a project."""
 
 
 class GateCommand:
@@ -55,29 +67,111 @@ class GateCommand:
 def gate_command(
     workspace: Workspace, state: Workflow, gate: str, words: list[str], timeout: str | None
 ) -> GateCommand:
-    """Return the caller's command, else the recipe's, else that of the settings.
+    """Return the command that the recipe or the settings declare, else the caller's.
 
-    Raise ``Refused`` if there is none, or if a person has not approved it.
+    Without any of them, return the command that the gate ran last; for the gate ``test``, the
+    workflow's test command. Raise ``Refused`` if there is none, if a person has not approved it,
+    or if the caller's is another one than the one that is declared.
     """
-    if words:
-        if not words[0].strip():
-            raise Refused("invalid", "the command is empty", "name a program after --")
-        return GateCommand(words, timeout)
+    if evidence_of(state, gate) == CHECK:
+        message = f"gate run: {gate} is looked up, not run"
+        raise Refused("invalid", message, f"holdfast gate record {shell_word(gate)} --passed")
     declared = state["recipe"].get("gates", {}).get(gate, {})
     source, is_from_repository = f"the recipe {state['recipe']['name']}", True
     if "command" not in declared:
         declared, is_from_repository = settings.load(workspace.root).gate(gate)
-        source = settings.TEAM
-    if not isinstance(declared.get("command"), str):
+        source = settings.TEAM if is_from_repository else "the settings"
+    known = declared.get("command")
+    if words:
+        typed = GateCommand(words, timeout)
+        if isinstance(known, str) and _words(known) != words:
+            raise Refused(
+                "invalid",
+                f"gate run: {source} says what {gate} runs: {known}",
+                f"holdfast gate run {shell_word(gate)}",
+            )
+        _check_shows_something("gate run", words)
+        return typed
+    if not isinstance(known, str):
+        last = _words(last_gate_command(state, gate))
+        if last:
+            return GateCommand(last, timeout)
         raise Refused(
             "no_command",
             f"gate run: nothing says what {gate} runs",
-            f"holdfast gate run {shell_word(gate)} -- COMMAND, or record what you found: "
-            f"holdfast gate record {shell_word(gate)} --passed",
+            f"holdfast gate run {shell_word(gate)} -- COMMAND",
         )
     if is_from_repository:
         trust.check(workspace, gate, declared["command"], source)
     return GateCommand(declared["command"], timeout or declared.get("timeout"))
+
+
+def _words(command: str) -> list[str]:
+    """Return the words of a command; none if it needs a shell."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    return words if " ".join(map(shell_word, words)) == command else []
+
+
+def tests_command(
+    workspace: Workspace, state: Workflow, words: list[str], timeout: str | None, tried: str
+) -> GateCommand:
+    """Return the caller's test command, else the one that ran last, else that of the gate."""
+    if words:
+        _check_shows_something(tried, words)
+        return GateCommand(words, timeout)
+    last = _words(last_test_command(state))
+    if last:
+        return GateCommand(last, timeout)
+    try:
+        return gate_command(workspace, state, TEST_GATE, [], timeout)
+    except Refused as refused:
+        if refused.code != "no_command":
+            raise
+        message = f"{tried}: no test command is known yet"
+        raise Refused("no_command", message, f"holdfast {tried} -- COMMAND") from None
+
+
+def _check_shows_something(tried: str, words: list[str]) -> None:
+    """Raise ``Refused`` if the result of a command is the same whatever the project is like."""
+    if not words[0].strip():
+        raise Refused("invalid", f"{tried}: the command is empty", f"holdfast help {tried}")
+    if "\0" in "".join(words) or not is_encodable("".join(words)):
+        message = f"{tried}: the command has a NUL or an undecodable byte"
+        raise Refused("invalid", message, f"holdfast help {tried}")
+    if os.path.basename(words[0]) in _SHOWS_NOTHING:
+        message = f"{tried}: {words[0]} checks nothing, so its result shows nothing"
+        raise Refused("invalid", message, f"holdfast help {tried}")
+
+
+def test_gate(workspace: Workspace, state: Workflow, command: GateCommand) -> str | None:
+    """Return the gate that a run of this test command is evidence for."""
+    if TEST_GATE not in state["gates"] or evidence_of(state, TEST_GATE) != RUN:
+        return None
+    declared = state["recipe"].get("gates", {}).get(TEST_GATE, {})
+    if "command" not in declared and workspace.has_settings():
+        declared = settings.load(workspace.root).gate(TEST_GATE)[0]
+    own = declared.get("command") or state["gates"][TEST_GATE].get("command")
+    return TEST_GATE if own in (None, command.text) else None
+
+
+def check(workspace: Workspace, gate: str) -> Fields:
+    """Look up whether a gate is passed, and return what is known of it; raise ``Refused``.
+
+    A pull request needs a branch that is pushed. Where ``gh`` is installed, it must exist.
+    """
+    branch = workspace.branch()
+    if workspace.git is None or branch is None:
+        raise Refused("not_found", f"gate record: {gate} needs a branch of git", "git status")
+    if git.pushed_to(workspace.root, branch) is None:
+        raise Refused(
+            "not_pushed",
+            f"gate record: {gate}: no remote has all of {branch}",
+            f"git push -u REMOTE {shell_word(branch)}",
+        )
+    return git.pull_request(workspace.root, branch)
 
 
 def undeclared_note(workspace: Workspace, state: Workflow, gate: str) -> str | None:
@@ -115,20 +209,8 @@ def run_gate(
     after = finish()
     changed = tree.changed(before, after)
     after_digest = before_digest if after == before else tree.digest_of(after)
-    fields: Fields = {
-        "command": command.text,
-        "exit_code": outcome.exit_code,
-        "duration_ms": outcome.duration_ms,
-        "output_tail": outcome.tail.rstrip("\n"),
-        "commit": commit,
-        "tree": before_digest if changed else after_digest,
-    }
-    if outcome.signal is not None:
-        fields["signal"] = outcome.signal
-    if outcome.timed_out:
-        fields["timed_out"] = True
-    if outcome.cancelled:
-        fields["cancelled"] = True
+    digest = before_digest if changed else after_digest
+    fields = {**_gate_fields(workspace, command, outcome, digest), "commit": commit}
     note = None
     if changed:
         names = ", ".join(changed[:_MAX_CHANGED_NAMES])
@@ -138,13 +220,44 @@ def run_gate(
     return fields, after_digest, note
 
 
-def run_tests(workspace: Workspace, command: GateCommand, echo: Echo | None) -> Fields:
-    """Run tests; return the fields of the result. Raise ``Refused`` if they cannot be started."""
+def _gate_fields(
+    workspace: Workspace, command: GateCommand, outcome: RunOutcome, digest: str
+) -> Fields:
+    """Return the fields of a gate's result."""
+    fields: Fields = {
+        "command": command.text,
+        "exit_code": outcome.exit_code,
+        "duration_ms": outcome.duration_ms,
+        "output_tail": outcome.tail.rstrip("\n"),
+        "commit": workspace.commit(),
+        "tree": digest,
+    }
+    if outcome.signal is not None:
+        fields["signal"] = outcome.signal
+    if outcome.timed_out:
+        fields["timed_out"] = True
+    if outcome.cancelled:
+        fields["cancelled"] = True
+    return fields
+
+
+def run_tests(
+    workspace: Workspace,
+    command: GateCommand,
+    echo: Echo | None,
+    is_cancelled: IsCancelled = lambda: False,
+) -> tuple[Fields, Fields]:
+    """Run tests; return the fields of the result, and those of a gate with the same command.
+
+    Raise ``Refused`` if they cannot be started.
+    """
     from holdfast.evidence import testlogs
 
-    outcome = _run(workspace, command, echo)
+    before = tree.read(workspace)
+    outcome = _run(workspace, command, echo, is_cancelled)
     log = testlogs.parse(outcome.output)
-    has_passed = outcome.exit_code == 0 and not outcome.timed_out
+    has_ended = not (outcome.timed_out or outcome.cancelled)
+    has_passed = outcome.exit_code == 0 and has_ended
     failing, passing = log.get("failing", []), log.get("passing", [])
     tests: Fields = {
         "test_command": command.text,
@@ -159,13 +272,18 @@ def run_tests(workspace: Workspace, command: GateCommand, echo: Echo | None) -> 
         tests["runner"] = log["runner"]
         kinds = ("passed", "failed", "skipped")
         tests["counts"] = {kind: log[kind] for kind in kinds if kind in log}
-    if outcome.timed_out:
-        tests["last_error"] = f"not done after {command.timeout}"
+    if not has_ended:
+        tests["cut_short"] = True
+        why = f"not done after {command.timeout}"
+        tests["last_error"] = "cancelled" if outcome.cancelled else why
     elif not has_passed:
         last_line = outcome.tail.rstrip().rpartition("\n")[2].strip()
         why = log.get("error") or last_line or f"exit code {outcome.exit_code}"
         tests["last_error"] = why[:_MAX_ERROR_CHARS]
-    return tests
+    after = tree.read(workspace)
+    digest = tree.digest_of(before if tree.changed(before, after) else after)
+    tests["tree"] = digest
+    return tests, _gate_fields(workspace, command, outcome, digest)
 
 
 def _run(

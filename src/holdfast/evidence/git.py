@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 
+from holdfast.errors import Refused
 from holdfast.system.disk import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from holdfast.core.types import Fields
 
 _TIMEOUT_S = 60
 _QUIET = (
@@ -123,6 +127,23 @@ def answer(process: subprocess.Popen[bytes] | None, stdin: bytes = b"") -> bytes
     return output if process.returncode == 0 else None
 
 
+def act(root: str, words: list[str]) -> tuple[int, str]:
+    """Let git change a repository, with the user's hooks; return its exit code and output."""
+    env = {name: v for name, v in os.environ.items() if name not in _REPOSITORY_VARIABLES}
+    try:
+        done = subprocess.run(  # noqa: S603 - words are ours, or follow those that are
+            ["git", "-C", root, *words],  # noqa: S607
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**env, "GIT_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0"},
+            check=False,
+        )
+    except OSError as error:
+        return 127, str(error)
+    return done.returncode, done.stdout.decode(errors="replace")
+
+
 def line(root: str, *words: str) -> str | None:
     """Return a one-line answer; ``None`` if there is none."""
     answer = ask(root, *words)
@@ -133,6 +154,12 @@ def line(root: str, *words: str) -> str | None:
 def head(root: str) -> str | None:
     """Return the current commit; ``None`` if there is none."""
     return line(root, "rev-parse", "--verify", "--quiet", "HEAD")
+
+
+def subject(root: str, commit: str) -> str | None:
+    """Return the first line of a commit's message, maybe empty; ``None`` without a commit."""
+    answer = ask(root, "log", "-1", "--format=%s", "--end-of-options", commit)
+    return None if answer is None else answer.decode(errors="replace").strip()
 
 
 def is_descendant(root: str, commit: str, ancestor: str) -> bool:
@@ -149,6 +176,31 @@ def pushed_to(root: str, branch: str) -> str | None:
     refs = ask(root, "for-each-ref", "--format=%(refname:short)", "--contains", tip, "refs/remotes")
     names = refs.decode(errors="replace").split("\n") if refs else []
     return next((name for name in names if name.partition("/")[2] == branch), None)
+
+
+def pull_request(root: str, branch: str) -> Fields:
+    """Return number and address of the branch's pull request, as ``gh`` reports them.
+
+    Return no field where ``gh`` is missing or cannot ask. Raise ``Refused`` if there is none.
+    """
+    words = ["gh", "pr", "view", branch, "--json", "number,url,state"]
+    try:
+        asked = subprocess.run(  # noqa: S603 - a branch name is no option after `view`
+            words, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    if asked.returncode == 0:
+        try:
+            found = json.loads(asked.stdout)
+            return {"pr_number": found["number"], "pr_url": found["url"]}
+        except (ValueError, LookupError, TypeError):
+            return {}
+    if b"no pull requests found" in asked.stderr:
+        message = f"gate record: gh finds no pull request of {branch}"
+        raise Refused("not_found", message, "gh pr create")
+    return {}
 
 
 def lines_added(root: str, base: str | None, since: str) -> dict[str, int]:

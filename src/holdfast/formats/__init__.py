@@ -61,7 +61,9 @@ _DIGEST_END = b'",'
 _IN_FILE_NAMES = str.maketrans("T", "_", "-:")
 _UNFIT = (LookupError, TypeError, ValueError, AttributeError)
 _TEXT_OR_NULL = (str, type(None))
-_OWN_EVENTS = ("workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_")
+_OWN_EVENTS = (
+    "workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_", "change_",
+)  # fmt: skip
 """Prefixes of event types whose fields Holdfast alone defines."""
 _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("phase", "step", "description", "text", "path", "gate", "record"), str),
@@ -69,6 +71,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("reason", "commit", "outcome", "branch", "ttl"), _TEXT_OR_NULL),
     **dict.fromkeys(("recipe", "state", "fields", "context"), dict),
     **dict.fromkeys(("changes", "depends", "reminders", "required_reading", "unapproved"), list),
+    **dict.fromkeys(("undoes", "keys"), list),
     "task": (int, str),
     "session": (dict, type(None)),
 }
@@ -173,7 +176,7 @@ def module(name: str) -> Any:
     elif name == "loop":
         from holdfast.formats import loop as format_module
     else:
-        raise LookupError(f"{name!r} is no format")
+        raise LookupError(f"{name!r} is not a format")
     return format_module
 
 
@@ -308,7 +311,7 @@ def flaw(aggregate: Aggregate, state: State) -> str | None:
             if not is_safe(state["id"]) or not all(isinstance(path, str) for path in paths):
                 return "it has no name, or no place"
             if state["recipe"]["format"] not in FORMATS:
-                return f"{state['recipe']['format']!r:.40} is no format"
+                return f"{state['recipe']['format']!r:.40} is not a format"
             origin |= {"at": state["created_at"], "path": paths[0], "worktree": paths[1]}
         record_format = aggregate.record_format(state)
         document, rest = record_format.render(state)

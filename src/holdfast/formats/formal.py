@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SHOWN = schema.EVERYWHERE | {"subject", "title", "required_reading", "context", "reminders"}
 _NESTED = ("phase",)
-_SHOWN_STATUS = {"pending": "not_started"}
+_SHOWN_STATUS = {"pending": "not_started", "skipped": "not_started"}
 _STATUS = {
     "not_started": "pending",
     "in_progress": "in_progress",

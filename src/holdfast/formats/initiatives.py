@@ -15,12 +15,13 @@ from holdfast.formats.schema import REST_PATH, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from holdfast.core.types import (
         Fields,
         Initiative,
         InitiativesState,
+        Json,
         Milestone,
         Origin,
     )
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
 KEYS = ("name", "status", "currentMilestone", "lastUpdated", "progress")
 
+_MILESTONE_STATUSES = ("pending", "in_progress", "blocked", "completed")
 _STATUSES_WITH = {
     "reason": ("blocked",),
     "completed_at": ("completed", "archived"),
     "archived_at": ("archived",),
+    "forced": ("completed", "archived"),
 }
 """Fields of an initiative that only these statuses have: an edit of the status drops the others."""
 
@@ -124,10 +127,21 @@ def _notes(
 ) -> Fields:
     """Return the optional fields that a status can have."""
     return {
-        name: (schema.text if name == "reason" else schema.when)(fields, name, path)
+        name: _NOTES.get(name, schema.when)(fields, name, path)
         for name, statuses in statuses_with.items()
         if name in fields and status in statuses
     }
+
+
+def _forced(fields: Fields, name: str, path: Path) -> Fields:
+    forced = schema.table(fields, name, path)
+    path = [*path, name]
+    reason, left = schema.text(forced, "reason", path), schema.texts(forced, "open", path)
+    return {"reason": reason, "open": left}
+
+
+_NOTES: dict[str, Callable[[Fields, str, Path], Json]] = {"reason": schema.text, "forced": _forced}
+"""What reads those that are no times."""
 
 
 def _current(document: Fields, milestones: list[Milestone]) -> str | None:
@@ -154,7 +168,7 @@ def _milestones(document: Fields, rest: Fields) -> list[Milestone]:
 
 
 def _milestone(milestone_id: str, progress: Fields, entry: Fields, path: Path) -> Milestone:
-    status = schema.one_of(progress, milestone_id, ["progress"], schema.PHASE_STATUSES)
+    status = schema.one_of(progress, milestone_id, ["progress"], _MILESTONE_STATUSES)
     if not milestone_id.strip():
         raise Invalid(["progress", milestone_id], "must have a name")
     milestone: Milestone = {

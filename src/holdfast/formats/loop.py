@@ -28,6 +28,7 @@ _WORDS = {word: word for word in schema.TASK_STATUSES} | {"completed": "done"}
 _STATUS = {word: status for status, word in _WORDS.items()}
 _IN_MARKDOWN = (
     "description", "criteria", "files", "output", "model", "verify", "remaining", "blockers",
+    "verification_run",
 )  # fmt: skip
 _BEGUN = "iteration_begun"
 """The number of an iteration that was begun but not recorded."""
@@ -146,6 +147,8 @@ def check_edit(base: Workflow, edited: Workflow) -> None:
         if task["status"] in DECLARED and task["status"] != was["status"]:
             commands = "loop iterate, loop confirm and loop verify"
             raise Invalid([units_key, name, "status"], f"gets there by {commands} only")
+        if task.get("verification_run") != was.get("verification_run"):
+            raise Invalid([units_key, name, "verification_run"], "is what loop verify --run saw")
         depends = [str(other) for other in task.get("depends", [])]
         if depends == [str(other) for other in was.get("depends", [])]:
             continue
@@ -236,9 +239,10 @@ def _tasks(document: Fields, rest: Fields, mode: str) -> Fields:
 def _task(name: str, unit: Fields, hidden: Fields, units_key: str) -> Fields:
     schema.check_known_fields(unit, [units_key, name], _UNIT)
     schema.text(hidden, "description", [*REST_PATH, "units", name], "")
+    schema.table(hidden, "verification_run", [*REST_PATH, "units", name])
     task_id = schema.label(hidden, "id", [*REST_PATH, "units", name], name)
     if not name or str(unit.get("id", name)) != name or str(task_id) != name:
-        raise Invalid([units_key, name], "must have an id, and the same within")
+        raise Invalid([units_key, name], "must have an id that is the same as its key")
     status = _STATUS[unit.get("status", "pending")]
     about = {key: hidden[key] for key in _IN_MARKDOWN if key in hidden}
     return {"description": "", **about, **unit, "id": task_id, "status": status}

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Position = tuple[str | None, list[Phase]]
 
 WORKFLOW_STATUSES = ("in_progress", "blocked", "completed", "abandoned", "expired")
-PHASE_STATUSES = ("pending", "in_progress", "completed", "blocked")
+PHASE_STATUSES = ("pending", "in_progress", "completed", "blocked", "skipped")
 TASK_STATUSES = (
     "pending", "in_progress", "confirming", "verifying", "completed", "blocked", "timeout",
 )  # fmt: skip
@@ -254,6 +254,7 @@ TASK: Checks = {
     "description": text,
     "status": word_in(TASK_STATUSES),
     "commit": text_or_null,
+    "commits": lambda doc, key, path: texts(doc, key, path, REQUIRED),
     "reason": text_or_null,
     "phases": values_of(word_in(PHASE_STATUSES)),
     "depends": lambda doc, key, path: _items(doc, key, path, REQUIRED, (int, str)),
@@ -262,6 +263,7 @@ TASK: Checks = {
     "iterations_used": count,
     "confirmations_used": count,
     "verification_passed": optional(flag),
+    "verification_run": table,
     "max_iterations": count,
 }
 
@@ -366,6 +368,7 @@ _WORKFLOW: Checks = {
     "phases": phases,
     "tasks": tasks,
     "current_task": optional(label),
+    "last_task": count,
     "gates": tables,
     "violations": violations,
     "required_reading": texts,

@@ -10,14 +10,13 @@ import os
 
 from holdfast.adopt.unknown_workflows import detect
 from holdfast.core.briefing import quoted
-from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import is_active, unread
 from holdfast.core.workflow.lifecycle import describe_pending, pending
 from holdfast.errors import HoldfastError
 from holdfast.hooks.quick_check import log_fault, paths_read
-from holdfast.keeper import MAX_NOTE, MAX_SESSION, Keeper
+from holdfast.keeper import BRIEFED_IN_TURN, MAX_SESSION, Keeper
 from holdfast.workspace.settings import may_enforce
 
 TYPE_CHECKING = False
@@ -68,8 +67,9 @@ class HookCall:
         self.session = session[:MAX_SESSION]
         wait_s = SESSION_END_WAIT_S if self.name == "SessionEnd" else WAIT_S
         self.keeper = Keeper(
-            root, session=self.session or None, pid=_client_pid(), by="hook", wait_s=wait_s
-        )
+            root, session=self.session or None, pid=_client_pid(), by="hook", wait_s=wait_s,
+            is_person=False,
+        )  # fmt: skip
 
     def enforcement_error(self) -> str:
         """Return why nothing is enforced although settings ask for it; empty if all is well."""
@@ -110,32 +110,29 @@ def plan_for(call: HookCall) -> Plan:
 
 
 def _on_new_context(call: HookCall) -> Plan:
-    """Brief the session on its workflow, or name the workflows it could take."""
-    default = "turn" if call.name == "BeforeAgent" else "startup"
+    """Brief the session on its workflow, or tell it whose workflow there is."""
+    default = BRIEFED_IN_TURN if call.name == "BeforeAgent" else "startup"
     source = text_field(call.event, "source") or default
-    state = call.keeper.current_workflow()
+    state, others = call.keeper.workflow_to_brief()
     if isinstance(state, Refusal) and not state.details.get("candidates"):
         return _tell_of_initiative(call)
     if isinstance(state, Refusal):
         text = f"Holdfast: {quoted(state.message, 1_500)}. Next: {quoted(state.hint, 500)}"
-        return Plan("name the workflows there are", context(call.name, text))
+        return Plan("tell whose workflow there is", context(call.name, text))
     # A compaction marks all reading as unread. If files are still marked as read, its event is
     # missing, because nothing could be written then.
     is_unrecorded = source == "compact" and bool(state["read"])
-    briefing = call.keeper.briefing(state={**state, "read": {}} if is_unrecorded else state)
-    notes = [f"NOTE: {quoted(note, MAX_NOTE)}" for note in call.keeper.drain_notes()]
-    text = "\n".join(filter(None, (briefing, *notes, call.enforcement_error())))
-    delivery = {
-        "digest": digest(text.encode()),
-        "characters": len(text),
-        "source": source,
-        "session": call.session,
-    }
+    error = call.enforcement_error()
+    text = call.keeper.briefing(
+        state={**state, "read": {}} if is_unrecorded else state,
+        notes=[*call.keeper.drain_notes(), *([error] if error else [])],
+        others=others,
+    )
 
     def act() -> None:
         if is_unrecorded:
             call.keeper.do("note_compaction", {"trigger": "auto"}, workflow=state["id"])
-        call.keeper.do("note_briefing", delivery, workflow=state["id"])
+        call.keeper.note_briefing(text, source, workflow=state["id"])
 
     summary = f"brief the session on {state['id']} ({len(text):,} characters)"
     return Plan(summary, context(call.name, text), act)
@@ -240,23 +237,34 @@ def _on_edit(call: HookCall) -> Plan:
 
 
 def _on_stop(call: HookCall) -> Plan:
-    """With ``enforce = ["stop"]``, send the agent back once if tasks or gates are pending."""
+    """With ``enforce = ["stop"]``, send the agent back once if tasks or gates are pending.
+
+    A session that did not change the workflow since it last stopped was asked something else.
+    """
     if "stop" not in call.keeper.enforced():
         return Plan("nothing: stopping is not enforced here")
-    if call.event.get("stop_hook_active") is not False:
-        return Plan("nothing: the agent was sent back once already")
     state = call.keeper.current_workflow()
     if isinstance(state, Refusal):
         return NOTHING
+    # The commands of an agent in Gemini CLI do not name its session.
+    seq = call.keeper.changed_since_stop(state["id"], or_nameless=call.name == "AfterAgent")
+    if not seq:
+        return Plan(f"nothing: this session did not change {state['id']} since it last stopped")
+
+    def act() -> None:
+        call.keeper.note_stop(state["id"], seq)
+
+    if call.event.get("stop_hook_active") is not False:
+        return Plan("nothing: the agent was sent back once already", act=act)
     items = {kind: names for kind, names in pending(state).items() if kind in ("tasks", "gates")}
     if not is_active(state) or not items:
-        return Plan(f"nothing: {state['id']} has no task or gate pending")
+        return Plan(f"nothing: {state['id']} has no task or gate pending", act=act)
     reason = (
         f"Holdfast: {state['id']} still has pending {quoted(describe_pending(items))}. Go on, or "
         f"say why not: holdfast task block N --reason TEXT -w {state['id']}, or holdfast abandon"
     )
     answer: Fields = {"decision": "block", "reason": reason}
-    return Plan("send the agent back once, with what is pending", answer)
+    return Plan("send the agent back once, with what is pending", answer, act)
 
 
 def _on_turn_start(call: HookCall) -> Plan:
@@ -264,7 +272,7 @@ def _on_turn_start(call: HookCall) -> Plan:
 
     Gemini CLI has no event after a compaction, so this is checked at the start of every turn.
     """
-    state = call.keeper.current_workflow()
+    state, _ = call.keeper.workflow_to_brief()
     if isinstance(state, Refusal):
         return NOTHING
     transcript = text_field(call.event, "transcript_path")

@@ -12,12 +12,11 @@ The YAML parser is imported in ``status_yaml.py`` alone, the Markdown parser in
 from __future__ import annotations
 
 from holdfast.core import initiatives as core
-from holdfast.core.briefing import quoted
-from holdfast.core.initiatives import find_milestone, next_command
+from holdfast.core.briefing import command_line, quoted
+from holdfast.core.initiatives import find_milestone
 from holdfast.core.selection import ACTIVE, join_names
 from holdfast.errors import HoldfastError, Refused
 from holdfast.keeper.logs import (
-    FINAL,
     LOG,
     has_initiatives,
     initiative_view,
@@ -29,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Initiative
     from holdfast.core.types import InitiativesState as State
     from holdfast.initiatives.sync import Sync
@@ -44,7 +44,7 @@ class BadFile(Refused):
 
     def __init__(self, path: str, line: int, why: str) -> None:
         message = f"{path}: line {line}: {why}; nothing was changed"
-        hint = f"mend line {line} of {path}, then run the same command again"
+        hint = f"fix line {line} of {path}, then run the same command again"
         super().__init__("bad_file", message, hint, path=path, line=line, why=why)
         self.line = line
         self.why = why
@@ -94,9 +94,16 @@ class Initiatives:
         self._sync.write(only_pages=True)
         return self._finish(receipt)
 
-    def complete(self, milestone: str, *, id: str | None = None) -> Receipt:
-        """Complete a milestone; the next one becomes current. Note its open workflows."""
-        receipt = self._change("complete_milestone", {"milestone": milestone}, id)
+    def complete(
+        self, milestone: str, *, force: bool = False, reason: str | None = None,
+        id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Complete a milestone; the next one becomes current. Note its open workflows.
+
+        One with open tasks needs ``force`` and a reason.
+        """
+        args = {"milestone": milestone, "force": force, "reason": reason}
+        receipt = self._change("complete_milestone", args, id)
         state = self._sync.state()
         key = str(state["current"])
         open_ids = [
@@ -105,7 +112,7 @@ class Initiatives:
             if row["milestone"] == milestone and row["status"] in ACTIVE
         ]
         if open_ids:
-            receipt.notes.append(f"of {milestone} there is still open: {join_names(open_ids)}")
+            receipt.notes.append(f"{milestone} still has open workflows: {join_names(open_ids)}")
         return receipt
 
     def block(self, reason: str, *, id: str | None = None) -> Receipt:
@@ -137,7 +144,7 @@ class Initiatives:
         """
         if source not in (None, "files"):
             hint = "holdfast initiative sync --from files"
-            raise Refused("invalid", f"initiative sync: {source[:40]!r} is no source", hint)
+            raise Refused("invalid", f"initiative sync: {source[:40]!r} is not a source", hint)
         repeated = self._sync.find_repeat(id)
         if repeated is not None:
             return repeated
@@ -178,6 +185,7 @@ class Initiatives:
         """Compare the sources once more, and complete the receipt."""
         receipt.seqs.extend(self._sync.agree())
         receipt.state = self._sync.state()
+        receipt.read_facts = self.facts  # type: ignore[assignment]
         receipt.notes.extend(self._store.take_notes())
         return receipt
 
@@ -223,6 +231,21 @@ class Initiatives:
             fields["workflows"] = self._workflows(str(key), initiative)
         return fields, self._store.take_notes()
 
+    def next_step(self, *, after: str = "") -> NextStep | None:
+        """Return the next step of the current initiative; ``None`` once it is archived.
+
+        ``after`` is the command that was carried out or refused. Without an initiative, the step is
+        to create one.
+        """
+        state = self.all()
+        return core.next_step_of(state, self.facts(state)["workflows"], after=after)
+
+    def facts(self, state: State) -> Fields:
+        """Return what the next step of the current initiative depends on: its workflows."""
+        initiative = core.current_of(state)
+        rows = [] if initiative is None else self._workflows(str(state["current"]), initiative)
+        return {"workflows": rows}
+
     def _workflows(self, key: str, initiative: Initiative) -> list[Fields]:
         """Return a row for each workflow of an initiative, ended ones too, oldest first."""
         query = "initiative IN (?, ?) ORDER BY created_at, stream"
@@ -246,16 +269,20 @@ class Initiatives:
             return ""
         state = self.all()
         initiative = core.current_of(state)
-        if initiative is None or initiative["status"] in FINAL:
+        step = core.next_step_of(state, self.facts(state)["workflows"])
+        if initiative is None or step is None:
             return ""
         try:
             mismatch = self._sync.conflict(state)
             conflict = "" if mismatch is None else mismatch.describe()
         except HoldfastError as error:
             conflict = error.message
-        following = quoted(next_command(initiative))
+        # A command with a text that is not quoted word for word would name something else.
+        is_exact = all(quoted(word) == word for word in step.command)
+        command = command_line(*step.command) if is_exact else "holdfast initiative show"
+        following = f"{quoted(step.about)}: {command}"
         if conflict:
-            following = f"holdfast initiative sync (it mends what disagrees: {quoted(conflict)})"
+            following = f"holdfast initiative sync (it fixes what disagrees: {quoted(conflict)})"
         parts = [f"INITIATIVE: {quoted(initiative['name'])}"]
         parts.append(initiative["status"].replace("_", " "))
         milestone = find_milestone(initiative, initiative["current_milestone"])

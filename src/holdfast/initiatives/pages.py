@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.core.types import Initiative
+    from holdfast.core.types import Initiative, Milestone
     from holdfast.layers.markdown import Block
 
 README = "README.md"
@@ -63,7 +63,7 @@ class MilestonePage:
     def __init__(self, raw: bytes, path: str = "", ids: Collection[str] = ()) -> None:
         self.path = path
         if len(raw) > MAX_BYTES:
-            raise self._bad(0, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
+            raise self._bad(0, f"it has {len(raw):,} bytes; the limit is {MAX_BYTES:,}")
         self.text = raw.decode("utf-8", "surrogateescape")
         self.lines = split_lines(self.text)
         if len(self.lines) > MAX_LINES:
@@ -184,9 +184,13 @@ class MilestonePage:
                 for task in (milestone["tasks"] if add_tasks else ())
                 if plain(task["text"]) not in on_page
             ]
+            if rows and not location.tasks:
+                rows.insert(0, "")
+            forced = _forced_row(milestone)
+            if add_tasks and forced and forced not in self.text:
+                rows += ["", forced]
             if rows and location.heading is not None:
-                lead = "" if location.tasks else newline
-                added.append((location.end, lead + "".join([row + newline for row in rows])))
+                added.append((location.end, "".join([row + newline for row in rows])))
         for line, text in sorted(added, reverse=True):
             if line and not lines[line - 1].endswith(("\n", "\r")):
                 lines[line - 1] += newline
@@ -199,6 +203,13 @@ class MilestonePage:
 
 def _row(text: str, *, is_done: bool) -> str:
     return f"- [{'x' if is_done else ' '}] {plain(text)}"
+
+
+def _forced_row(milestone: Milestone) -> str:
+    """Return the line below a milestone that was completed by force; empty for others."""
+    if "forced" not in milestone:
+        return ""
+    return f"Completed by force: {plain(milestone['forced']['reason'])}"
 
 
 def _tick(line: str) -> str:
@@ -233,4 +244,6 @@ def new_page(initiative: Initiative) -> bytes:
         rows += ["", f"## {milestone['id']}: {plain(milestone['title'])}".rstrip(": ")]
         tasks = [_row(task["text"], is_done=task["done"]) for task in milestone["tasks"]]
         rows += ["", *tasks] if tasks else []
+        forced = _forced_row(milestone)
+        rows += ["", forced] if forced else []
     return ("\n".join(rows) + "\n").encode()

@@ -21,7 +21,7 @@ from holdfast.core.initiative_sources import (
     is_unclear,
     weigh,
 )
-from holdfast.core.initiatives import CREATE, STATUSES, key_of
+from holdfast.core.initiatives import CREATE, STATUSES, forced_of, key_of
 from holdfast.core.other_layers import observed_values
 from holdfast.core.refusal import shell_word
 from holdfast.errors import HoldfastError, Refused
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 NAME = "WORKFLOW-STATUS.yaml"
 PROGRESS = "progress"
+FORCED = "forced"
+"""The key for what was completed by force."""
 RECORD = "initiative.json"
 GRAPH = "memory graph"
 FILES = "milestone files"
@@ -106,7 +108,7 @@ class InitiativeFiles:
             raise unreadable(path, error) from error
         if raw in (FOLDER, ODD):
             hint = f"move {path} away, then run it again"
-            raise Refused("in_the_way", f"{path} is no file", hint)
+            raise Refused("in_the_way", f"{path} is not a file", hint)
         return raw
 
     def read_status(self) -> Status | None:
@@ -160,8 +162,10 @@ class InitiativeFiles:
         first = [README] if README in names else []
         pages = [f"{folder}/{name}" for name in [*first, *sorted(others, key=natural_key)]]
         if len(pages) > _MAX_PAGES:
-            why = f"{folder} has {len(pages)} pages; {_MAX_PAGES} are the most"
-            raise Refused("too_many", f"initiative: {why}", "move what is no milestone elsewhere")
+            why = f"{folder} has {len(pages)} pages; the limit is {_MAX_PAGES}"
+            raise Refused(
+                "too_many", f"initiative: {why}", "move what is not a milestone elsewhere"
+            )
         return pages
 
 
@@ -173,7 +177,11 @@ def status_values(initiative: Initiative) -> tuple[dict[str, str], dict[str, str
     values = {"initiative": initiative["name"], "milestone": initiative["current_milestone"] or ""}
     values = {key: value for key, value in values.items() if value}
     progress = {milestone["id"]: str(milestone["status"]) for milestone in initiative["milestones"]}
-    return {**values, "status": initiative["status"]}, progress
+    values["status"] = initiative["status"]
+    forced = [f"{name} ({entry['reason']})" for name, entry in forced_of(initiative).items()]
+    if forced:
+        values[FORCED] = " ".join("; ".join(forced).split())
+    return values, progress
 
 
 def new_status_file(values: dict[str, str], progress: dict[str, str]) -> bytes:
@@ -280,14 +288,14 @@ class Conflict:
         """Return a sentence on what the file says."""
         status = self.status
         if any(source.initiative for source in self.verdict.stale):
-            return f"{status.path} speaks of {status.initiative}"
+            return f"{status.path} is about {status.initiative}"
         when = f"as of {status.updated}" if status.updated else None
         words = [word for word in (status.milestone, status.status, when) if word]
         return f"{status.path} says {' '.join(words) or 'something else'}"
 
     def notes(self) -> list[str]:
         """Return the notes of a look that shows the conflict."""
-        remedy = f"{self.describe()}; {RECORD} does not: {SYNC_COMMAND} mends that"
+        remedy = f"{self.describe()}; {RECORD} does not: {SYNC_COMMAND} fixes that"
         return [self.verdict.warning, remedy] if self.verdict.warning else [remedy]
 
 

@@ -20,7 +20,7 @@ from ruamel.yaml.tokens import CommentToken
 
 from holdfast.core.initiative_sources import Source
 from holdfast.initiatives import BadFile
-from holdfast.initiatives.sources import NAME, PROGRESS, quoted, status_rows
+from holdfast.initiatives.sources import FORCED, NAME, PROGRESS, quoted, status_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,13 +46,15 @@ class Status:
         self._raw = raw
         self.path = path
         if len(raw) > MAX_BYTES:
-            raise self._bad(1, f"it has {len(raw):,} bytes, {MAX_BYTES:,} are the most")
+            raise self._bad(1, f"it has {len(raw):,} bytes; the limit is {MAX_BYTES:,}")
         try:
             self._text = raw.decode().removeprefix(_BOM)
         except UnicodeDecodeError as error:
             raise self._bad(raw[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
         self._map = self._load()
         self.initiative, self.milestone, self.status, self.updated = map(self._value, KEYS)
+        self.forced = self._value(FORCED)
+        """What was completed by force, of whichever initiative."""
         rows: Any = self._map.get(PROGRESS)
         if _is_null(rows):
             rows = {}

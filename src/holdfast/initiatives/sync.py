@@ -1,7 +1,7 @@
 """Keep ``WORKFLOW-STATUS.yaml`` and the milestone pages in step with the record of initiatives.
 
 Every change runs through here. The record is loaded first, with edits of it. Then the sources are
-compared: the newest is taken in, stale ones are written anew, and an event keeps what those said.
+compared: the newest is taken in, stale ones are written again, and an event keeps what those said.
 The files belong to people too, so they are patched, under a lock of their own and never under the
 ledger's. What is written is always the state of now, so a missed write is made good by the next.
 """
@@ -66,7 +66,7 @@ class Sync:
         with self._session.transaction() as tx:
             state: InitiativesState = tx.load(_STREAM)
         if is_gone:
-            self._store.note(f"{record} was gone and is written anew")
+            self._store.note(f"{record} was missing and was written again")
         return state
 
     def state(self) -> InitiativesState:
@@ -154,7 +154,7 @@ class Sync:
         """Take in the source that is right; return the seqs.
 
         Keep the record if another source is right and invalid. Raise ``BadFile`` if that is the
-        status file, which a person can mend.
+        status file, which a person can fix.
         """
         verdict, status = conflict.verdict, conflict.status
         right = verdict.authoritative
@@ -318,7 +318,8 @@ class Sync:
             saved = status.source()
             if raw != self._compared and saved.differs(sources.record_source(initiative)):
                 lost = [saved]
-            return status.with_values(values, progress)
+            others = {} if status.forced is None else {sources.FORCED: "none"}
+            return status.with_values({**others, **values}, progress)
 
         self._update(files, path, patch)
         return lost

@@ -11,7 +11,7 @@ from __future__ import annotations
 from holdfast.core import json_text
 from holdfast.install.agents import (
     AGENTS,
-    COMMAND,
+    HOOK,
     LOCAL,
     SCOPES,
     TEAM,
@@ -24,6 +24,7 @@ from holdfast.install.client_files import (
     ClientFile,
     SettingsFile,
     all_files,
+    old_skill_files,
     server_files,
     settings_files,
     skill_files,
@@ -37,6 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.install.client_files import OldSkillFile
     from holdfast.install.sandbox import SandboxFile
     from holdfast.workspace.location import Workspace
 
@@ -90,6 +92,7 @@ def init(
             notes.append(f"Codex's commands cannot write the ledger: {'; '.join(obstacle)}")
         changes.append(config_change)
     after = {change.file.key: change.after or b"" for change in changes}
+    changes += _remove_old_skills(run, old_skill_files(client, scope, workspace), dry_run=dry_run)
     notes += _settings_notes(settings, workspace, after[settings.key], enforce=enforce)
     if client.skills_folder(scope) is None:
         notes.append(
@@ -133,6 +136,20 @@ def uninstall(
     return SetupOutcome(changes + config_changes, notes)
 
 
+def _remove_old_skills(
+    run: Changes, files: list[OldSkillFile], *, dry_run: bool
+) -> list[FileChange]:
+    """Remove skills that an earlier version named without prefix, unless somebody edited them."""
+    planned = [change for file in files if (change := run.plan_remove(file))]
+    run.notes += [
+        f"{file.name} is from an earlier version of Holdfast and was edited, so it was not "
+        f"removed; remove it if it hides a command of {file.agent.title}"
+        for file in files
+        if run.is_edited(file)
+    ]
+    return planned if dry_run else run.remove([change.file for change in planned], planned)
+
+
 def _allow_ledger(run: Changes, config: SandboxFile, disk: Disk, planned: FileChange) -> FileChange:
     """Let Codex's sandbox write the ledger's folder, after making it."""
     disk.make_folder(config.folder, 0o700)
@@ -151,8 +168,8 @@ def _settings_notes(
 ) -> Iterator[str]:
     """Yield what the user should know about a settings file with this content."""
     agent = settings.agent
-    if settings.scope == TEAM and not which(COMMAND.partition(" ")[0]):
-        yield "holdfast is not on the PATH, but the team's settings run it by name"
+    if settings.scope == TEAM and not which(HOOK[0]):
+        yield "holdfast is not on the PATH, so these settings do nothing here yet"
     if enforce:
         kinds = ", ".join([f'"{kind}"' for kind in agent.enforceable()])
         yield f"choose what to enforce in .claude/holdfast.toml: enforce = [{kinds}]"

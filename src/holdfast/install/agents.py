@@ -1,7 +1,8 @@
 """The clients that can run our hook: their files, their events, their options.
 
-A team's file is shared between machines, so it has the plain ``holdfast hook``. A user's own file
-gets the command that starts fastest on this machine: the interpreter on the hook's own file.
+A team's file is shared between machines, so it runs ``holdfast`` by name, and nothing on a machine
+that has none: a colleague without Holdfast sees no error. A user's own file gets the command that
+starts fastest on this machine: the interpreter on the hook's own file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 TEAM, LOCAL, USER = "team", "local", "user"
 SCOPES = (TEAM, LOCAL, USER)
-COMMAND = "holdfast hook"
+HOOK = ("holdfast", "hook")
+TEAM_HOOK = "command -v holdfast >/dev/null || exit 0; exec holdfast hook"
+"""The clients give it to a shell in any case, so the test costs no process."""
 ENTRY = ("holdfast", "hooks", "entry.py")
 HOOKS = "hooks"
 ENFORCING_EVENTS = {"reading": ("PreToolUse", "BeforeTool"), "stop": ("Stop", "AfterAgent")}
@@ -34,6 +37,8 @@ class Agent:
     """A client: where its settings are, and how it names its events."""
 
     name = ""
+    title = ""
+    """The client's name in a sentence."""
     files: ClassVar[dict[str, str]] = {}
     """Scope to path, relative to the work tree or to the client's folder for the user."""
     home = ("", "~")
@@ -52,6 +57,8 @@ class Agent:
     """True if a handler can have its command as words: it starts faster without a shell."""
     arguments = "(what the user asked for)"
     """The text in a skill that stands for the words that the user typed after its name."""
+    skill_call = "the skill {} with FILE"
+    """How a user calls a skill."""
     note = ""
 
     def own_folder(self) -> str:
@@ -81,7 +88,7 @@ class Agent:
         words = fastest_command() if scope != TEAM else []
         if self.has_args and words:
             return {"command": words[0], "args": words[1:]}
-        return {"command": " ".join([shell_word(word) for word in words]) or COMMAND}
+        return {"command": " ".join([shell_word(word) for word in words]) or TEAM_HOOK}
 
     def enforceable(self) -> list[str]:
         """Return the kinds of rules that can be enforced."""
@@ -93,6 +100,7 @@ class Claude(Agent):
     """Claude Code."""
 
     name = "claude"
+    title = "Claude Code"
     files: ClassVar = {
         TEAM: os.path.join(".claude", "settings.json"),
         LOCAL: os.path.join(".claude", "settings.local.json"),
@@ -109,12 +117,14 @@ class Claude(Agent):
     skills: ClassVar = {TEAM: os.path.join(".claude", "skills"), USER: "skills"}
     has_args = True
     arguments = "$ARGUMENTS"
+    skill_call = "/{} FILE"
 
 
 class Codex(Agent):
     """Codex CLI. It has no tool that reads a file, so it cannot report what was read."""
 
     name = "codex"
+    title = "Codex"
     files: ClassVar = {TEAM: os.path.join(".codex", "hooks.json"), USER: "hooks.json"}
     home = ("CODEX_HOME", os.path.join("~", ".codex"))
     events: ClassVar = {"SessionStart": None, "PreCompact": None, "SessionEnd": None}
@@ -129,6 +139,7 @@ class Gemini(Agent):
     """Gemini CLI. It counts milliseconds."""
 
     name = "gemini"
+    title = "Gemini CLI"
     files: ClassVar = dict.fromkeys((TEAM, USER), os.path.join(".gemini", "settings.json"))
     home = ("GEMINI_CLI_HOME", "~")
     events: ClassVar = {
@@ -149,7 +160,9 @@ def agent_named(name: str) -> Agent:
     """Return the client of this name; raise ``Refused`` if there is none."""
     if name not in AGENTS:
         names = ", ".join(AGENTS)
-        raise Refused("invalid", f"{name[:60]!r} is no agent; there are {names}", "holdfast init")
+        raise Refused(
+            "invalid", f"{name[:60]!r} is not an agent; the agents are {names}", "holdfast init"
+        )
     return AGENTS[name]
 
 

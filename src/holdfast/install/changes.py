@@ -133,6 +133,13 @@ class Changes:
         how = "restored" if is_ours_alone(before, entry) else "changed"
         return FileChange(file, before, after, how)
 
+    def is_edited(self, file: ClientFile) -> bool:
+        """Return True if somebody has changed a file since ``init`` wrote it."""
+        entry = self._journal.entries.get(file.key)
+        if entry is None or not os.path.isfile(file.path) or file.is_outside():
+            return False
+        return not is_ours_alone(self._disk.read(file.path), entry)
+
     def remove(self, files: Sequence[ClientFile], planned: list[FileChange]) -> list[FileChange]:
         """Remove our entries, and drop the journal's entries of files that have none left."""
         has_entries = any(file.key in self._journal.entries for file in files)

@@ -7,7 +7,8 @@ changed. They are recognised by the command they run: clients reject or drop key
 know. So is our server: an entry named ``holdfast`` with another command stays.
 
 A skill is a file of our own, unless the user has one of that name or has changed ours: then it is
-theirs, and stays.
+theirs, and stays. Its name begins with ``holdfast-``, because a skill of a project hides a command
+of the client that has the same name. Earlier versions did not do this: ``OldSkillFile``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from errno import EINVAL
 from holdfast.core import json_text
 from holdfast.core.json_text import digest
 from holdfast.errors import Refused
-from holdfast.install.agents import AGENTS, ENTRY, HOOKS, TEAM, USER
+from holdfast.install.agents import AGENTS, ENTRY, HOOK, HOOKS, TEAM, TEAM_HOOK, USER
 from holdfast.system.disk import Disk
 from holdfast.workspace.location import is_inside
 from holdfast.workspace.settings import BadSettings
@@ -50,7 +51,17 @@ if TYPE_CHECKING:
 SERVERS_FILE = ".mcp.json"
 SERVERS = "mcpServers"
 SERVER = "holdfast"
-OUR_SERVER: Fields = {"command": SERVER, "args": ["mcp"]}
+_SERVER_WORDS = [SERVER, "mcp"]
+_TEAM_SERVER = """\
+command -v holdfast >/dev/null && exec holdfast mcp; \
+while read -r m; do i=$(expr "$m" : '.*"id":\\([^,}]*\\)'); [ "$i" ] || continue; case $m in \
+*'"initialize"'*) a='"result":{"protocolVersion":"2025-11-25","capabilities":{},\
+"serverInfo":{"name":"holdfast","version":"0"}}';; \
+*) a='"error":{"code":-32601,"message":"Holdfast is not installed"}';; esac; \
+printf '{"jsonrpc":"2.0","id":%s,%s}\\n' "$i" "$a"; done"""
+"""Run our server, or without Holdfast one that offers nothing: a client reports a server that ends
+as failed. Claude Code replaces ``${NAME}`` in this file, so the script has none."""
+OUR_SERVER: Fields = {"command": "sh", "args": ["-c", _TEAM_SERVER]}
 _GROUP_KEYS = {"matcher", HOOKS}
 _COMMAND_KEYS = ("type", "command", "args")
 _TYPE_NAMES: dict[type, str] = {dict: "an object", list: "a list", str: "text"}
@@ -65,6 +76,11 @@ _OURS = b"holdfast"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INSTALLED_SKILLS = os.path.join(_PACKAGE, "skills")
 _CHECKOUT_SKILLS = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "plugin", "skills")
+SKILL_PREFIX = "holdfast-"
+_PLUGIN_PREFIX = "holdfast:"
+"""The prefix by which the plugin's skills are called, and name each other."""
+_OLD_SKILLS = ("context", "dev", "initiative", "iterate", "resume", "tdd", "workflow")
+"""Names of skills that earlier versions put into projects."""
 _ARGUMENTS = "$ARGUMENTS"
 """Claude Code replaces this by the words that the user typed after a skill's name."""
 
@@ -254,6 +270,20 @@ class SkillFile(ClientFile):
         return None if raw in (None, self.text) or is_ours_alone(raw, entry) else raw
 
 
+class OldSkillFile(ClientFile):
+    """A skill that an earlier version wrote under a name without prefix. It is only removed."""
+
+    def __init__(self, agent: Agent, scope: str, workspace: Workspace, name: str) -> None:
+        folder = agent.skills_folder(scope) or ""
+        super().__init__(agent, scope, workspace, os.path.join(folder, name, "SKILL.md"))
+
+    def with_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes:
+        raise NotImplementedError
+
+    def without_ours(self, raw: bytes | None, entry: JournalEntry | None) -> bytes | None:
+        return None if is_ours_alone(raw, entry) else raw
+
+
 def read_settings(path: str, root: str | None) -> Fields:
     """Return the settings in a file; an empty object if there is no file.
 
@@ -271,13 +301,15 @@ def read_settings(path: str, root: str | None) -> Fields:
 def read_skills(arguments: str) -> dict[str, str]:
     """Return name and text of our skills, with ``arguments`` in place of ``$ARGUMENTS``.
 
-    An installed package has them beside the code, a checkout in its plugin.
+    The files are the plugin's: an installed package has them beside the code.
     """
     folder = INSTALLED_SKILLS if os.path.isdir(INSTALLED_SKILLS) else _CHECKOUT_SKILLS
     skills = {}
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         with open(os.path.join(folder, name, "SKILL.md"), encoding="utf-8") as file:
-            skills[name] = file.read().replace(_ARGUMENTS, arguments)
+            text = file.read().replace(_ARGUMENTS, arguments)
+        text = text.replace(f"name: {name}\n", f"name: {SKILL_PREFIX}{name}\n", 1)
+        skills[SKILL_PREFIX + name] = text.replace(_PLUGIN_PREFIX, SKILL_PREFIX)
     return skills
 
 
@@ -292,6 +324,13 @@ def skill_files(agent: Agent, scope: str, workspace: Workspace) -> list[SkillFil
         return []
     skills = read_skills(agent.arguments).items()
     return [SkillFile(agent, scope, workspace, name, text) for name, text in skills]
+
+
+def old_skill_files(agent: Agent, scope: str, workspace: Workspace) -> list[OldSkillFile]:
+    """Return the files under the names that the client's skills of this scope had before."""
+    if agent.skills_folder(scope) is None:
+        return []
+    return [OldSkillFile(agent, scope, workspace, name) for name in _OLD_SKILLS]
 
 
 def settings_files(agent: Agent, scopes: Iterable[str], workspace: Workspace) -> list[SettingsFile]:
@@ -314,6 +353,7 @@ def all_files(agents: list[Agent], scopes: Iterable[str], workspace: Workspace) 
             files += server_files(agent, scope, workspace)
             if agent.skills_folder(scope) not in shared_folders:
                 files += skill_files(agent, scope, workspace)
+                files += old_skill_files(agent, scope, workspace)
     return list({file.key: file for file in files}.values())
 
 
@@ -419,6 +459,8 @@ def words_of(handler: Json) -> list[str]:
         return []
     args = handler.get("args")
     if args is None:
+        if handler["command"] == TEAM_HOOK:
+            return list(HOOK)
         try:
             return shlex.split(handler["command"])
         except ValueError:
@@ -469,10 +511,12 @@ def _check_type(value: Json, kind: type, path: list[str | int], name: str) -> No
 
 
 def add_server(settings: Json) -> None:
-    """Add our server; raise ``Misfit`` if it does not fit in."""
+    """Add our server, or update its command; raise ``Misfit`` if it does not fit in."""
     _check_type(settings, dict, [], "the file")
     servers = settings.setdefault(SERVERS, {})
     _check_type(servers, dict, [SERVERS], SERVERS)
+    if has_server(settings):
+        servers[SERVER].update(OUR_SERVER)
     servers.setdefault(SERVER, OUR_SERVER)
 
 
@@ -490,5 +534,6 @@ def has_server(settings: Json) -> bool:
     server = _object(settings, SERVERS).get(SERVER)
     if not isinstance(server, dict) or not isinstance(server.get("command"), str):
         return False
-    command, args = os.path.basename(server["command"]), server.get("args")
-    return {"command": command, "args": args} == OUR_SERVER
+    command, args = server["command"], server.get("args")
+    is_plain = isinstance(args, list) and [os.path.basename(command), *args] == _SERVER_WORDS
+    return is_plain or {"command": command, "args": args} == OUR_SERVER

@@ -18,15 +18,14 @@ from holdfast.core.refusal import Refusal
 from holdfast.errors import Fault, HoldfastError, ways_to_write
 from holdfast.install.agents import (
     AGENTS,
-    COMMAND,
     ENFORCING_EVENTS,
+    HOOK,
     SCOPES,
     USER,
     fastest_command,
     which,
 )
 from holdfast.install.client_files import (
-    OUR_SERVER,
     SERVER,
     SERVERS_FILE,
     existing_part,
@@ -96,7 +95,7 @@ class InstalledHook:
 
     def program(self) -> list[str] | None:
         """Return the command to run; empty if it is not on the PATH, ``None`` if not trusted."""
-        if self.words == COMMAND.split():
+        if self.words == list(HOOK):
             program = which(self.words[0])
             return [program, *self.words[1:]] if program else []
         return self.words if self.is_trusted or self.words == fastest_command() else None
@@ -131,7 +130,7 @@ class Installation:
         commands = []
         if client == "claude" and isinstance(plugins, dict):
             names = [name.partition("@")[0] for name, is_on in plugins.items() if is_on is True]
-            commands += [COMMAND.split()] if _PLUGIN in names else []
+            commands += [list(HOOK)] if _PLUGIN in names else []
         for event, _, handler in own_handlers(settings):
             self.events.add(event)
             if words_of(handler) not in commands:
@@ -196,7 +195,7 @@ def _server(installation: Installation) -> Results:
     if not has_server(servers):
         return
     program = which(SERVER)
-    command = [] if program is None else [program, *OUR_SERVER["args"]]
+    command = [] if program is None else [program, "mcp"]
     if command and '"result"' in (run(command, installation.root, _SERVER_PING) or ""):
         yield "good", f"{SERVERS_FILE}: holdfast mcp answers", ""
     else:

@@ -6,14 +6,17 @@ others only read. Modules that few methods need are imported when such a method 
 
 from __future__ import annotations
 
+import os
 import time
 
-from holdfast.adopt.findings import note_refused_edits, refused_edits
+from holdfast.adopt.findings import notes_to_brief, take_notes_to_brief
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import evidence, is_active
-from holdfast.core.workflow.lifecycle import completion_signal, next_feature
+from holdfast.core.workflow import evidence, find_task, is_active, unread
+from holdfast.core.workflow.lifecycle import completion_signal, next_feature, pending
+from holdfast.core.workflow.needs import CHECK, RUN, evidence_of
 from holdfast.errors import HoldfastError, Refused
+from holdfast.formats import stream_of
 from holdfast.keeper.requests import fingerprint
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
@@ -50,10 +53,18 @@ __all__ = ["Keeper", "Receipt"]
 LOCK_WAIT_S = 10.0
 FOLLOW_EVERY_S = 0.2
 MAX_SESSION = 200
-MAX_NOTE = 500
-"""The number of characters of a note in a briefing."""
+_LEAVING = ("advance", "start_phase", "complete_phase", "skip_phase")
+"""Commands that leave a phase, which may need its gates to be fresh."""
 MAX_LISTED = 200
 """The number of active workflows in a listing, unless all are asked for."""
+BRIEFED_IN_TURN = "turn"
+"""The source of a briefing after a compaction that is no event: it may need the same text again."""
+_STOPPED = "stopped "
+"""The beginning of the name of the fact that has the session that stopped last, and its change."""
+_NO_CHANGES = ("workflow_resumed", "briefing_delivered")
+"""Events by which a session takes up a workflow, and does not work on it yet."""
+_MAX_LEARNINGS = 3
+"""The number of learnings in a briefing, the newest; the project's memory has them all."""
 
 
 class Keeper:
@@ -75,9 +86,11 @@ class Keeper:
         disk: Disk | None = None,
         wait_s: float | None = None,
         share: Keeper | None = None,
+        is_person: bool = True,
     ) -> None:
         """Open the workspace that ``path`` is in.
 
+        ``is_person``: a caller without a session is a person or their script, and no client.
         ``share`` is an earlier keeper of the same thread. Its open ledger is reused if it belongs
         to the same repository.
         """
@@ -100,7 +113,9 @@ class Keeper:
         self.store: Store = Store(
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait, ledger
         )
-        self.session = Session(self.store, session or None, pid)
+        self.session = Session(
+            self.store, session or None, pid, is_person=is_person and not session
+        )
         if self.workspace.has_old_ledger() and not self.store.ledger.head_seq:
             from holdfast.keeper.transfer import upgrade
 
@@ -155,7 +170,7 @@ class Keeper:
                 return repeated
             stream = self._to_resume(tx, workflow)
             state: Workflow = tx.load(stream)
-            note_refused_edits(tx, stream)
+            take_notes_to_brief(tx, stream)
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
@@ -192,14 +207,18 @@ class Keeper:
         if repeated is not None:
             return repeated
         state = self.session.look(workflow)
-        args["tree"] = self._tree_of(state)
+        args |= {"tree": self._tree_of(state), "facts": self.session.git_facts(state)}
+        args["branch"] = self.workspace.branch()
         following = next_feature(state)
         if following is not None:
             from holdfast.keeper import start
 
             args["next_title"] = start.title_of(self.workspace.root, following)
+            args["next_tasks"] = start.tasks_in(self.workspace.root, following)
         receipt = self.do("complete_workflow", args, workflow=state["id"], id=id)
-        receipt.signal = completion_signal(state)
+        checked = evidence.with_stale_gates(state, args["tree"])
+        skipped = pending(checked, args["facts"]) if force else {}
+        receipt.signal = completion_signal(state, skipped)
         return receipt
 
     def abandon(self, reason: str | None = None, **target: Unpack[Target]) -> Receipt:
@@ -209,9 +228,26 @@ class Keeper:
     # Phases, steps, tasks, notes
 
     def advance(
-        self, *, force: bool = False, reason: str | None = None, **target: Unpack[Target]
+        self,
+        *,
+        branch: str | None = None,
+        force: bool = False,
+        reason: str | None = None,
+        **target: Unpack[Target],
     ) -> Receipt:
-        """Complete the current phase and start the next. Open violations need ``force``."""
+        """Complete the current phase and start the next, on ``branch`` if one is named.
+
+        Raise ``Refused`` with what the phase still needs. With ``force`` and a reason it is
+        skipped instead.
+        """
+        if branch is not None:
+            from holdfast.evidence import commits
+
+            self.session.look(target.get("workflow"))
+            if branch in self.workspace.main_branches():
+                message = f"advance: {branch} is the main branch, not one for this work"
+                raise Refused("invalid", message, "holdfast advance --branch BRANCH")
+            commits.switch(self.workspace, branch)
         return self._phase("advance", None, None, target, force=force, reason=reason)
 
     def start_phase(
@@ -238,6 +274,10 @@ class Keeper:
         """Complete the current phase by its name and start the next."""
         return self._phase("complete_phase", name, fields, target, force=force, reason=reason)
 
+    def skip_phase(self, name: str, reason: str, **target: Unpack[Target]) -> Receipt:
+        """Leave the current phase without completing it, and start the next."""
+        return self._phase("skip_phase", name, None, target, reason=reason)
+
     def block_phase(
         self, name: str, fields: Fields | None = None, **target: Unpack[Target]
     ) -> Receipt:
@@ -262,7 +302,13 @@ class Keeper:
         args: Fields = {"branch": self.workspace.branch(), "fields": plain(fields or {}), **forced}
         if name is not None:
             args["phase"] = name
-        return self.session.do(kind, args, **target)
+        request = dict(args)
+        if kind in _LEAVING:
+            state = self.session.peek(target.get("workflow"))
+            args["facts"] = self.session.git_facts(state)
+            if not isinstance(state, Refusal):
+                args["tree"] = self._tree_of(state)
+        return self.session.do(kind, args, **target, request=request)
 
     def start_step(self, name: str, **target: Unpack[Target]) -> Receipt:
         """Start a step of the current phase."""
@@ -270,33 +316,114 @@ class Keeper:
 
     def add_task(self, text: str, **target: Unpack[Target]) -> Receipt:
         """Add a task at the end."""
-        return self.session.do("add_task", {"description": text}, **target)
+        return self.add_tasks([text], **target)
+
+    def add_tasks(
+        self, texts: Sequence[str] = (), *, path: str | None = None, **target: Unpack[Target]
+    ) -> Receipt:
+        """Add tasks at the end, and those that a Markdown file lists as ``- [ ] text``."""
+        tasks: list[Fields] = [{"text": text} for text in texts]
+        if path is not None:
+            from holdfast.keeper import start
+
+            listed = start.tasks_in(self.workspace.root, path)
+            if not listed:
+                message = f"task add: {path[:200]} has no list of tasks (- [ ] text)"
+                raise Refused("not_found", message, "holdfast task add TASK")
+            tasks += listed
+        return self.session.do("add_tasks", {"tasks": tasks}, **target)
 
     def start_task(self, task: int | str, **target: Unpack[Target]) -> Receipt:
         """Start a task, or a blocked one again."""
-        return self.session.do("start_task", {"task": task}, **target)
+        args = {"task": task, "head": self.workspace.commit()}
+        return self.session.do("start_task", args, **target, request={"task": task})
 
     def complete_task(
-        self, task: int | str, commit: str | None = None, **target: Unpack[Target]
+        self,
+        task: int | str,
+        commit: str | None = None,
+        *,
+        force: bool = False,
+        reason: str | None = None,
+        **target: Unpack[Target],
     ) -> Receipt:
-        """Complete a task with its commit. A branch or HEAD is resolved to a commit."""
-        args: Fields = {"task": task, "commit": commit and self.workspace.commit_named(commit)}
-        receipt = self.session.do("complete_task", args, **target)
-        if commit and self.workspace.git and not location.is_commit(args["commit"]):
-            receipt.notes.append(f"{commit[:40]!r} is not the id of a commit; it was kept as it is")
+        """Complete a task with its commit: an id, a branch or HEAD.
+
+        Without one, the commit that was made since the task began is taken, if it is the only one
+        and the work tree is clean. Raise ``Refused`` if there is no such commit.
+        """
+        args: Fields = {"task": task, "commit": commit, "force": force, "reason": reason}
+        request, note = dict(args), None
+        if commit is not None and self.workspace.git is not None:
+            args["commit"] = self.workspace.known_commit(commit)
+            if args["commit"] is None:
+                from holdfast.evidence import commits
+
+                args["commit"] = commits.resolve(self.workspace, commit, "task done")
+        elif commit is None:
+            state = self.session.peek(target.get("workflow"))
+            begun = None if isinstance(state, Refusal) else find_task(state, task)
+            if begun is not None and "base" in begun and begun["status"] != "completed":
+                from holdfast.evidence import commits
+
+                args["commit"], note = commits.made_for_task(self.workspace, begun)
+        receipt = self.session.do("complete_task", args, **target, request=request)
+        receipt.notes += [] if note is None else [note]
         return receipt
 
-    def start_task_phase(self, task: int | str, phase: str, **target: Unpack[Target]) -> Receipt:
-        """Start a phase of a task (red, green, refactor) and complete the earlier ones."""
-        return self.session.do("start_task_phase", {"task": task, "phase": phase}, **target)
+    def start_task_phase(
+        self,
+        task: int | str,
+        phase: str,
+        *,
+        force: bool = False,
+        reason: str | None = None,
+        **target: Unpack[Target],
+    ) -> Receipt:
+        """Start a phase of a task: red, green, refactor.
+
+        Raise ``Refused`` if an earlier one lacks what the recipe asks for, unless it is forced.
+        """
+        args = {"task": task, "phase": phase, "force": force, "reason": reason}
+        request = dict(args)
+        args["head"] = self.workspace.commit()
+        return self.session.do("start_task_phase", args, **target, request=request)
 
     def block_task(self, task: int | str, reason: str, **target: Unpack[Target]) -> Receipt:
         """Block a task, with a reason."""
         return self.session.do("block_task", {"task": task, "reason": reason}, **target)
 
+    def unblock_task(self, task: int | str, **target: Unpack[Target]) -> Receipt:
+        """Let a blocked task go on where it stood."""
+        return self.session.do("unblock_task", {"task": task}, **target)
+
+    def edit_task(self, task: int | str, text: str, **target: Unpack[Target]) -> Receipt:
+        """Change the text of a task."""
+        return self.session.do("edit_task", {"task": task, "description": text}, **target)
+
+    def remove_task(self, task: int | str, **target: Unpack[Target]) -> Receipt:
+        """Remove a task. No later task gets its number."""
+        return self.session.do("remove_task", {"task": task}, **target)
+
+    def reopen_task(self, task: int | str, **target: Unpack[Target]) -> Receipt:
+        """Make a completed task pending again."""
+        return self.session.do("reopen_task", {"task": task}, **target)
+
+    def move_task(
+        self, task: int | str, *, before: int | str | None = None, after: int | str | None = None,
+        to: int | None = None, **target: Unpack[Target],
+    ) -> Receipt:  # fmt: skip
+        """Move a task before or after another one, or to a position counted from 1."""
+        args = {"task": task, "before": before, "after": after, "to": to}
+        return self.session.do("move_task", args, **target)
+
     def remind(self, text: str, **target: Unpack[Target]) -> Receipt:
         """Add a reminder that every briefing repeats."""
         return self.session.do("add_reminder", {"text": text}, **target)
+
+    def remove_reminder(self, reminder: int | str, **target: Unpack[Target]) -> Receipt:
+        """Remove a reminder by its number, counted from 1, or by its text."""
+        return self.session.do("remove_reminder", {"reminder": reminder}, **target)
 
     def require_reading(self, path: str, **target: Unpack[Target]) -> Receipt:
         """Add a file, as ``@path``, that must be read first after a compaction."""
@@ -305,27 +432,105 @@ class Keeper:
         start.check_reading(self.store, [path])
         return self.session.do("require_reading", {"path": path}, **target)
 
+    def remove_reading(self, path: str, **target: Unpack[Target]) -> Receipt:
+        """Remove a file, as ``@path``, from the required reading."""
+        return self.session.do("remove_reading", {"path": path}, **target)
+
     def set_context(self, fields: Fields, **target: Unpack[Target]) -> Receipt:
         """Set context variables."""
         return self.session.do("set_context", {"values": plain(fields)}, **target)
 
+    def unset_context(self, keys: Sequence[str], **target: Unpack[Target]) -> Receipt:
+        """Remove context variables."""
+        return self.session.do("unset_context", {"keys": list(keys)}, **target)
+
+    def rename(self, title: str, **target: Unpack[Target]) -> Receipt:
+        """Change the title of a workflow."""
+        return self.session.do("rename_workflow", {"title": title}, **target)
+
+    def undo(self, **target: Unpack[Target]) -> Receipt:
+        """Undo this caller's last change of a workflow; ``undone`` of the receipt has its words.
+
+        Without ``workflow``, a workflow that the caller has just ended is meant before any other.
+        """
+        from holdfast.keeper.undo import undo
+
+        return undo(self.session, **target)
+
     # Reading
 
-    def briefing(self, *, workflow: str | None = None, state: Workflow | None = None) -> str:
-        """Return the briefing of a workflow, or of ``state``, for a session that resumes it."""
-        from holdfast.core.briefing import briefing, quoted
+    def briefing(
+        self,
+        *,
+        workflow: str | None = None,
+        state: Workflow | None = None,
+        notes: Sequence[str] = (),
+        others: Sequence[str] = (),
+    ) -> str:
+        """Return the briefing of a workflow, or of ``state``, for a session that resumes it.
+
+        ``notes`` are those of the answer that the briefing is part of. ``others`` name further
+        workflows that the session could take up.
+        """
+        from holdfast.core.briefing import briefing
 
         if state is None:
-            state = self.show(workflow=workflow).state
-        branch = self.workspace.branch()
-        pushed = self._pushed(state, branch)
-        inside = [path for path in state["required_reading"] if self.workspace.contains(path[1:])]
-        outside = len(state["required_reading"]) - len(inside)
+            receipt = self.show(workflow=workflow)
+            state, notes = receipt.state, [*notes, *receipt.notes]
+        here, ledger = self.workspace, self.store.ledger
+        branch = here.branch()
+        required = state["required_reading"]
+        inside = [path for path in required if here.contains(path[1:])]
         readable: Workflow = {**state, "required_reading": inside}
-        is_named = self.needs_explicit_id(state)
-        text = briefing(readable, self.store.now(), branch, pushed, outside, is_named=is_named)
-        refused = refused_edits(self.store, state["id"])
-        return "\n".join([text, *(f"NOTE: {quoted(note, MAX_NOTE)}" for note in refused)])
+        learnings: list[Fields] = []
+        if ledger.stream(stream_of("learning")) is not None:
+            learnings = self.learnings()[-_MAX_LEARNINGS:]
+        notes = [*notes_to_brief(self.store, state["id"]), *notes, *self.store.take_notes()]
+        return briefing(
+            readable,
+            self.store.now(),
+            seq=ledger.last_seq(state["id"], besides="briefing_delivered"),
+            branch=branch,
+            pushed=self._pushed(state, branch),
+            missing=self.missing_reading(readable),
+            outside=len(required) - len(inside),
+            learnings=[str(entry["text"]) for entry in learnings],
+            notes=list(dict.fromkeys(notes)),
+            others=others,
+            facts=self.session.facts(state),
+            is_named=self.needs_explicit_id(state),
+        )
+
+    def missing_reading(self, state: Workflow) -> list[str]:
+        """Return the required files inside the workspace that do not exist."""
+        here = self.workspace
+        return [
+            path
+            for path in unread(state)
+            if here.contains(path[1:]) and not os.path.exists(os.path.join(here.root, path[1:]))
+        ]
+
+    def note_briefing(self, text: str, source: str, *, workflow: str) -> None:
+        """Record that this session was given a briefing, once for each text.
+
+        Several clients read the same settings, and fire their hooks for the same context.
+        """
+        session = self.session.id or ""
+        delivery: Fields = {
+            "digest": json_text.digest(text.encode()),
+            "characters": len(text),
+            "source": source,
+            "session": session,
+        }
+        with self.session.transaction() as tx:
+            stream = self.session.select(tx, workflow)
+            for event in self.store.ledger.newest(stream):
+                if event["type"] != "briefing_delivered":
+                    break
+                is_same = all(event["data"].get(k) == delivery[k] for k in ("digest", "session"))
+                if is_same and source != BRIEFED_IN_TURN:
+                    return
+            self.session.committed(tx, stream, tx.do(stream, "note_briefing", delivery))
 
     def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:
         """Return a row for each active workflow, newest activity first, and the notes."""
@@ -369,7 +574,9 @@ class Keeper:
     def show(self, *, workflow: str | None = None) -> Receipt:
         """Return a workflow's state with its stale gates marked. Change nothing."""
         state = self.session.look(workflow)
-        return self._beside_tree(Receipt(state, [], self.store.take_notes()))
+        receipt = Receipt(state, [], self.store.take_notes())
+        receipt.read_facts = self.session.facts
+        return self._beside_tree(receipt)
 
     def settle(self, *, workflow: str | None = None) -> Receipt:
         """Adopt an edit of a workflow's record by a person or a tool, and change nothing else."""
@@ -399,12 +606,7 @@ class Keeper:
             raise suggest_initiative(self.session, refused) from None
 
     def needs_explicit_id(self, state: Workflow) -> bool:
-        """Return whether this caller's commands must name the workflow to reach it.
-
-        A caller with a session reaches its bound workflow without naming it.
-        """
-        if self.session.id:
-            return False
+        """Return whether this caller's commands must name the workflow to reach it."""
         try:
             picked = self.session.picked()
         except (OSError, HoldfastError):
@@ -420,6 +622,42 @@ class Keeper:
             return state
         why = f"{state['id']} has ended or expired"
         return Refusal("ended", why, f"holdfast resume {state['id']}", candidates=[state["id"]])
+
+    def workflow_to_brief(self) -> tuple[Workflow | Refusal, list[str]]:
+        """Return the workflow for a new context, or a refusal, and the others it could take up.
+
+        If several are free, it is the newest one. Change nothing.
+        """
+        state = self.current_workflow()
+        if not isinstance(state, Refusal) or state.code != "ambiguous":
+            return state, []
+        candidates: list[str] = state.details["candidates"]  # type: ignore[assignment]
+        titles = {row["id"]: row["title"] for row in self.store.ledger.rows(ACTIVE)}
+        others = [f"{other} ({titles.get(other, '')})" for other in candidates[1:]]
+        return self.session.peek(candidates[0]), others
+
+    def changed_since_stop(self, workflow: str, *, or_nameless: bool = False) -> int:
+        """Return the seq of this session's last change since it last stopped; 0 without one.
+
+        Taking up a workflow is no change, nor is what hooks record. ``or_nameless``: the changes of
+        callers without a session count as well.
+        """
+        session, _, stopped = self.store.ledger.fact(f"{_STOPPED}{workflow}").rpartition(" ")
+        seen = int(stopped) if session == self.session.id and stopped.isdecimal() else 0
+        sessions = (self.session.id, None) if or_nameless else (self.session.id,)
+        for event in self.store.ledger.newest(workflow):
+            if event["seq"] <= seen:
+                break
+            by = event["by"]
+            is_change = by.get("surface") != "hook" and event["type"] not in _NO_CHANGES
+            if is_change and by.get("session") in sessions:
+                return event["seq"]
+        return 0
+
+    def note_stop(self, workflow: str, seq: int) -> None:
+        """Remember that this session stopped after its change with this seq."""
+        with self.session.transaction() as tx:
+            tx.put_fact(f"{_STOPPED}{workflow}", f"{self.session.id} {seq}")
 
     def owned_workflows(self) -> list[str]:
         """Return the ids of the active workflows that this session holds."""
@@ -457,8 +695,8 @@ class Keeper:
 
     def _pushed(self, state: Workflow, branch: str | None) -> str | None:
         """Return the remote branch that has the work, if only the pull request is missing."""
-        from holdfast.core.next_step import PULL_REQUEST
-        from holdfast.core.workflow import next_phases, pending_gates
+        from holdfast.core.workflow import next_phases
+        from holdfast.core.workflow.needs import PULL_REQUEST, pending_gates
 
         here = branch is not None and state["phase"] is not None and state["branch"] == branch
         if not here or PULL_REQUEST not in pending_gates(state):
@@ -488,7 +726,9 @@ class Keeper:
         command = gates.gate_command(self.workspace, state, gate, list(words), timeout)
         fields, after, note = gates.run_gate(self.workspace, command, echo, is_cancelled)
         passed = fields["exit_code"] == 0
-        args = {"gate": gate, "passed": passed, "evidence": "run", "fields": fields}
+        args: Fields = {"gate": gate, "passed": passed, "evidence": RUN, "fields": fields}
+        args |= {"tree": after, "branch": self.workspace.branch()}
+        args["facts"] = self.session.git_facts(state)
         receipt = self.session.do(
             "record_gate", args, workflow=state["id"], id=id, request_digest=request_digest
         )
@@ -498,16 +738,38 @@ class Keeper:
         return receipt
 
     def record_gate(
-        self, gate: str, fields: Fields | None = None, *, passed: bool, **target: Unpack[Target]
+        self,
+        gate: str,
+        fields: Fields | None = None,
+        *,
+        passed: bool,
+        also: Sequence[str] = (),
+        **target: Unpack[Target],
     ) -> Receipt:
-        """Record a claim about a gate."""
+        """Record a claim about a gate, or what Holdfast can look up about it.
+
+        ``also`` are other gates of which the same is claimed.
+        """
         from holdfast.evidence import gates
 
-        args = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
-        receipt = self.session.do("record_gate", args, **target)
-        note = gates.undeclared_note(self.workspace, receipt.state, gate)
-        receipt.notes += [] if note is None else [note]
+        args: Fields = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
+        args["also"] = list(also)
+        request = {**args, "fields": dict(args["fields"])}
+        state = self.session.look(target.get("workflow"))
+        if passed and evidence_of(state, gate) == CHECK:
+            args["evidence"] = CHECK
+            args["fields"] |= gates.check(self.workspace, gate)
+        args |= {"tree": self._tree_of(state), "branch": self.workspace.branch()}
+        args["facts"] = self.session.git_facts(state)
+        receipt = self.session.do("record_gate", args, **target, request=request)
+        for name in (gate, *also):
+            note = gates.undeclared_note(self.workspace, receipt.state, name)
+            receipt.notes += [] if note is None else [note]
         return receipt
+
+    def waive_gate(self, gate: str, reason: str, **target: Unpack[Target]) -> Receipt:
+        """Record a person's decision that a gate need not be passed."""
+        return self.session.do("waive_gate", {"gate": gate, "reason": reason}, **target)
 
     def add_violation(
         self, code: str, severity: str, details: str, **target: Unpack[Target]
@@ -521,24 +783,85 @@ class Keeper:
         return self.session.do("clear_violation", {"code": code}, **target)
 
     def run_tests(
-        self, words: Sequence[str], *, timeout: str | None = None,
+        self, words: Sequence[str] = (), *, timeout: str | None = None,
         echo: Callable[[bytes], None] | None = None,
         workflow: str | None = None, id: str | None = None,
     ) -> Receipt:  # fmt: skip
-        """Run a test command and record the failed and passed tests it reports."""
-        from holdfast.evidence import gates
-
+        """Run a test command, the last one by default, and record the tests it reports."""
         request_digest = fingerprint("run_tests", {"words": list(words)})
         repeated = self.session.peek_repeat(id, request_digest)
         if repeated is not None:
             return repeated
         state = self.show(workflow=workflow).state
-        command = gates.GateCommand(list(words), timeout)
-        tests = gates.run_tests(self.workspace, command, echo)
-        args = {"tests": tests}
-        return self.session.do(
+        return self._record_run("tests run", state, words, timeout, echo, id, request_digest)
+
+    def take_step(
+        self, step: str, words: Sequence[str] = (), *, timeout: str | None = None,
+        echo: Callable[[bytes], None] | None = None,
+        is_cancelled: Callable[[], bool] = lambda: False,
+        force: bool = False, reason: str | None = None,
+        workflow: str | None = None, id: str | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Do red, green or refactor whole: move to it, run the tests, and record the result."""
+        from holdfast.evidence import gates
+
+        request_digest = fingerprint("take_step", {"step": step, "words": list(words)})
+        repeated = self.session.peek_repeat(id, request_digest)
+        if repeated is not None:
+            return repeated
+        state = self.session.look(workflow)
+        gates.tests_command(self.workspace, state, list(words), timeout, step)
+        args: Fields = {"step": step, "force": force, "reason": reason}
+        args |= {"branch": self.workspace.branch(), "facts": self.session.git_facts(state)}
+        args |= {"head": self.workspace.commit(), "tree": self._tree_of(state)}
+        moved = self.session.do("enter_step", args, workflow=state["id"])
+        receipt = self._record_run(
+            step, moved.state, words, timeout, echo, id, request_digest, is_cancelled
+        )
+        receipt.notes[:0] = moved.notes
+        return receipt
+
+    def _record_run(
+        self, tried: str, state: Workflow, words: Sequence[str], timeout: str | None,
+        echo: Callable[[bytes], None] | None, id: str | None, request_digest: str,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> Receipt:  # fmt: skip
+        """Run a test command, and record its result; it may be evidence for a gate, too."""
+        from holdfast.evidence import gates
+
+        command = gates.tests_command(self.workspace, state, list(words), timeout, tried)
+        gate = gates.test_gate(self.workspace, state, command)
+        tests, result = gates.run_tests(self.workspace, command, echo, is_cancelled)
+        args: Fields = {"tests": tests, "gate": gate, "result": result}
+        receipt = self.session.do(
             "record_tests", args, workflow=state["id"], id=id, request_digest=request_digest
         )
+        if evidence.shows_nothing(receipt.state):
+            receipt.notes.append("every test passes, which shows nothing yet: write one that fails")
+        return receipt
+
+    def commit(self, message: str, **target: Unpack[Target]) -> Receipt:
+        """Commit what is staged, and complete the task or the phase that it belongs to.
+
+        Raise ``Refused`` if nothing is staged, or if files changed since the tests passed.
+        """
+        from holdfast.evidence import commits
+
+        request = {"message": message}
+        repeated = self.session.peek_repeat(target.get("id"), fingerprint("commit", request))
+        if repeated is not None:
+            return repeated
+        state = self.session.look(target.get("workflow"))
+        made, note = commits.commit_for(self.workspace, state, message)
+        args: Fields = {"commit": made, "branch": self.workspace.branch()}
+        args["facts"] = {**self.workspace.facts(), "head": made}
+        args["facts"]["subject"] = commits.subject_of(self.workspace, made)
+        receipt = self.session.do(
+            "record_commit", args, workflow=state["id"], id=target.get("id"),
+            request_digest=fingerprint("commit", request),
+        )  # fmt: skip
+        receipt.notes += [] if note is None else [note]
+        return receipt
 
     def record_tests(
         self,

@@ -524,7 +524,7 @@ def _write_records(tx: Transaction, report: Report) -> None:
         raw = tx.settled_bytes(stream)
         identity = store.ledger.identity()
         if raw != subject.aggregate.render(subject.state, identity, subject.seq, subject.hash):
-            report.say("repaired", subject.record, "was written anew")
+            report.say("repaired", subject.record, "was written again")
         tx.show(stream)
     for stored in list(store.ledger.states(f"kind = 'workflow' AND NOT {ACTIVE}")):
         stream, state = stored.row["stream"], stored.state

@@ -218,11 +218,13 @@ def _adopt_from_graph(tx: Transaction) -> bool:
     state = None if entity is None else _rebuild(store, entity)
     if state is None:
         return False
-    store.note(
+    note = (
         f"its record and the ledger are gone: {state['id']} goes on from the graph, as of "
         f"{state['updated_at']}; tasks, gates and reminders are lost"
     )
+    store.note(note)
     adoption.adopt(tx, state, state["record"], expected=None)
+    adoption.keep_origin(tx, state["id"], note)
     return True
 
 

@@ -10,7 +10,7 @@ import os
 from itertools import groupby
 
 from holdfast.core import initiatives as core
-from holdfast.core.initiatives import find_milestone, next_command
+from holdfast.core.initiatives import find_milestone
 from holdfast.core.json_text import is_encodable
 from holdfast.core.logs import summarize_delegations
 from holdfast.core.refusal import shell_word
@@ -177,7 +177,6 @@ def initiative_view(key: str, initiative: Initiative) -> Fields:
         **{name: value for name, value in fields.items() if name != "extra"},
         "completed": sum(milestone["status"] == "completed" for milestone in milestones),
         "total": len(milestones),
-        "next": next_command(initiative),
     }
 
 

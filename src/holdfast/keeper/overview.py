@@ -6,7 +6,7 @@ import os
 
 from holdfast.adopt import unknown_workflows
 from holdfast.core import selection
-from holdfast.core.refusal import Refusal, shell_word
+from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, HoldfastError
 from holdfast.formats import aggregate_of, stream_of
@@ -14,7 +14,7 @@ from holdfast.storage.ledger import ACTIVE, ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields, Workflow
+    from holdfast.core.types import Fields, Initiative, Workflow
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
 
@@ -171,7 +171,7 @@ def _fill(session: Session, overview: Overview) -> None:
         current = current_of(initiatives)
         if current is not None and current["status"] not in FINAL:
             overview.initiative = initiative_view(str(initiatives["current"]), current)
-            overview.goal = _next_commands(overview, overview.initiative)
+            overview.goal = _next_commands(overview, current, overview.initiative["key"])
     if not overview.rows:
         overview.strangers = unknown_workflows.peek_all(store)
 
@@ -198,23 +198,19 @@ def _is_writable(folder: str) -> bool:
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
-def _next_commands(overview: Overview, goal: Fields) -> list[str]:
-    """Return the commands that continue an initiative.
+def _next_commands(overview: Overview, initiative: Initiative, key: str) -> list[str]:
+    """Return the commands that continue an initiative; none while a workflow does.
 
-    A workflow for the current milestone is started first; the milestone is completed after it.
+    If work for the current milestone is to be started, completing it comes second.
     """
-    current = goal["current_milestone"]
-    milestones = goal["milestones"]
-    statuses = [milestone["status"] for milestone in milestones if milestone["id"] == current]
-    if goal["status"] != "in_progress" or statuses != ["in_progress"]:
-        return [goal["next"]]
+    from holdfast.core.initiatives import next_step
 
-    def serves(row: Fields) -> bool:
-        return row["initiative"] in (goal["name"], goal["key"]) and row["milestone"] == current
-
-    if any(map(serves, overview.rows)):
+    names = (initiative["name"], key)
+    ended = [row for row in overview.ended if row["status"] == "completed"][:_MAX_COMPLETED]
+    own = [row for row in [*ended, *overview.rows] if row["initiative"] in names]
+    step = next_step(initiative, own)
+    if step is None or step.words[0] == "resume":
         return []
-    completed = [row for row in overview.ended if row["status"] == "completed"][:_MAX_COMPLETED]
-    if any(map(serves, completed)):
-        return [goal["next"]]
-    return [f"holdfast start RECIPE SUBJECT --milestone {shell_word(current)}", goal["next"]]
+    if step.words[0] == "start":
+        return [step.text, *(other.text for other in [next_step(initiative)] if other)]
+    return [step.text]

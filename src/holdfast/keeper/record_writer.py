@@ -232,7 +232,7 @@ def _record_not_written(record: str, error: OSError) -> Fault:
 def _too_large(stream: str, size: int) -> Refused:
     return Refused(
         "too_large",
-        f"the record of {stream} would have {size:,} bytes; {MAX_RECORD_BYTES:,} are the most: "
+        f"the record of {stream} would have {size:,} bytes; the limit is {MAX_RECORD_BYTES:,}: "
         "nothing was recorded",
         "holdfast start another workflow for the rest",
     )

@@ -9,6 +9,9 @@ from holdfast.adopt.findings import REPLACED
 from holdfast.core import selection
 from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
+from holdfast.core.workflow import is_floating, remaining_phases
+from holdfast.core.workflow.evidence import was_run
+from holdfast.core.workflow.needs import needs_of
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_workflow, stream_of
 from holdfast.keeper.requests import find_repeat, fingerprint, refuse_other_request
@@ -18,6 +21,7 @@ from holdfast.workspace.location import person_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Self
 
     from holdfast.core.types import Binding, Event, Fields, Workflow
@@ -41,7 +45,10 @@ _NEWEST = f"ORDER BY updated_at DESC, seq DESC LIMIT {MAX_CANDIDATES}"
 class Receipt:
     """The keeper's answer: the state, the events that were recorded, and notes."""
 
-    __slots__ = ("notes", "record", "resumed", "seqs", "signal", "state")
+    __slots__ = (
+        "is_repeat", "notes", "read_facts", "record", "resumed", "seqs", "signal", "state",
+        "undone",
+    )  # fmt: skip
 
     def __init__(
         self, state: Any, seqs: list[int], notes: list[str], *, resumed: bool = False
@@ -52,17 +59,32 @@ class Receipt:
         self.seqs = seqs
         self.notes = notes
         self.resumed = resumed
+        self.read_facts: Callable[[Workflow], Fields | None] | None = None
+        """Return what the next step depends on outside the workflow (``Session.facts``)."""
+        self.is_repeat = False
+        """True if an earlier request with the same id is answered once more."""
         self.signal: str | None = None
         """The line that scripts search for to detect the end of a workflow or a feature."""
+        self.undone: Fields | None = None
+        """Of ``undo``: ``what`` was undone, what is ``back``, the seqs that it ``undoes``."""
+
+    @property
+    def facts(self) -> Fields | None:
+        """What the next step depends on outside the workflow, as it is now."""
+        return None if self.read_facts is None else self.read_facts(self.state)
 
 
 class Session:
     """One caller's access to a workspace: select its workflow, change it, and answer."""
 
-    def __init__(self, store: Store, id: str | None, pid: int | None) -> None:
+    def __init__(
+        self, store: Store, id: str | None, pid: int | None, *, is_person: bool = False
+    ) -> None:
         self.store = store
         self.id = id
         self.pid = pid
+        self.is_person = is_person
+        """True if there is no session, and the caller is a person or their script."""
         self.workspace = store.workspace
         self.pending = os.path.join(person_folder(), PENDING)
         """The folder with a mark for each workspace whose commands a Memory server keeps."""
@@ -88,23 +110,24 @@ class Session:
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None,
-        request_digest: str = "",
+        request: Fields | None = None, request_digest: str = "",
     ) -> Receipt:  # fmt: skip
         """Carry out one command on one workflow. Every change takes this path.
 
-        ``request_digest`` is the request's fingerprint, if the request is not just this command.
+        ``request`` is what the caller asked for, if ``args`` has more than that;
+        ``request_digest`` is its fingerprint, if it is not just this command.
         """
         if not (self.store.ledger.exists() or self.workspace.has_records()):
             self.look(workflow)  # It raises ``Refused``: no ledger is made for that.
         if id is not None and not request_digest:
-            request_digest = fingerprint(kind, args)
+            request_digest = fingerprint(kind, args if request is None else request)
         try:
             with Transaction(self) as tx:
                 repeated = None if id is None else self.repeat(tx, id, workflow, request_digest)
                 if repeated is not None:
                     return repeated
                 stream = self.select(tx, workflow)
-                return self.committed(tx, stream, tx.do(stream, kind, args, id))
+                return self.committed(tx, stream, self.do_in(tx, stream, kind, args, id))
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
@@ -115,6 +138,40 @@ class Session:
                 raise
             return degradation.queue_command(self, server, kind, args, workflow, id)
 
+    def do_in(
+        self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
+    ) -> list[Event]:
+        """Carry out the caller's command on a loaded workflow; return its events.
+
+        The first change of a session that is not bound binds it.
+        """
+        drafts = tx.decide(stream, kind, args)
+        if drafts and self._is_first_change(tx, stream):
+            binding = tx.decide(stream, "resume_workflow", {"session": self.bound(tx)})
+            drafts = [*binding, *drafts]
+        return tx.append(stream, drafts, id=id)
+
+    def _is_first_change(self, tx: Transaction, stream: str) -> bool:
+        """Return whether this session has no workflow yet, and may have this one.
+
+        It may not have one that a live session holds, or that belongs to another worktree or
+        branch: acting on such a workflow by its name is no claim to it. What a hook records is no
+        change by the agent.
+        """
+        if not self.id or self.store.by["surface"] == "hook":
+            return False
+        state: Workflow = tx.load(stream)
+        holder = state["session"]
+        if holder and holder["id"] == self.id:
+            return False
+        asker = self.asker()
+        if not asker.is_at(state["worktree"], state["branch"], floating=is_floating(state)):
+            return False
+        if holder and holder["id"] in self.live([{**state}]):
+            return False
+        own = self.store.ledger.active_of_session(self.id, self.pid)
+        return not any(asker.owns(other.row) for other in own)
+
     def committed(self, tx: Transaction, stream: str, events: list[Event]) -> Receipt:
         """Commit the caller's command; return its receipt."""
         tx.commit(is_asked=True)
@@ -123,7 +180,39 @@ class Session:
     def answer(self, state: Any, seqs: list[int]) -> Receipt:
         """Return the receipt. Notes made before the lock is released are still added to it."""
         self._notes = self.store.take_notes()
-        return Receipt(state, seqs, self._notes)
+        receipt = Receipt(state, seqs, self._notes)
+        receipt.read_facts = self.facts
+        return receipt
+
+    def git_facts(self, state: Workflow | Refusal) -> Fields:
+        """Return what a phase may need of git. The commit must follow the workflow's base."""
+        facts = self.workspace.facts()
+        if isinstance(state, Refusal) or facts.get("head") in (None, state.get("base")):
+            return facts
+        if any("commit" in phase.get("needs", ()) for phase in state["recipe"]["phases"]):
+            from holdfast.evidence import git
+
+            base = state.get("base")
+            if base and not git.is_descendant(self.workspace.root, facts["head"], base):
+                facts["head"] = None
+        return facts
+
+    def facts(self, state: Any) -> Fields | None:
+        """Return the facts that a workflow's next step depends on; ``None`` if on none."""
+        needs = needs_of(state, state["phase"]) if "recipe" in state else ()
+        facts: Fields | None = None
+        if "branch" in needs or "commit" in needs:
+            facts = self.git_facts(state)
+        if "gates" in needs and self.workspace.has_settings():
+            from holdfast.workspace import settings
+
+            facts = {**(facts or {}), "commands": settings.load(self.workspace.root).gate_names()}
+        is_last = "recipe" in state and not remaining_phases(state)
+        if ("gates" in needs or is_last) and was_run(state):
+            from holdfast.evidence import tree
+
+            facts = {**(facts or {}), "tree": tree.digest_of(tree.read(self.workspace))}
+        return facts
 
     def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
         """Carry out one command on a log."""
@@ -157,7 +246,9 @@ class Session:
         state = tx.load(events[0]["stream"])
         # Its writer may have been killed between the commit and the index.
         self.store.indexes.show(state, [])
-        return self.answer(state, [event["seq"] for event in events])
+        receipt = self.answer(state, [event["seq"] for event in events])
+        receipt.is_repeat = True
+        return receipt
 
     def peek_repeat(self, id: str | None, request_digest: str = "") -> Receipt | None:
         """Return the answer to an earlier request with this id; else ``None``, without the lock."""
@@ -218,6 +309,7 @@ class Session:
             if isinstance(picked, Refusal):
                 raise picked.error()
             stream = str(picked["id"])
+            self._note_holder(picked)
             if tx.load(stream)["status"] not in ("completed", "abandoned"):
                 break
         return stream
@@ -242,6 +334,7 @@ class Session:
             picked = self.picked()
             if not isinstance(picked, Refusal):
                 workflow = str(picked["id"])
+                self._note_holder(picked)
         is_named = workflow is not None and is_workflow(workflow)
         peek = self.store.peek(str(workflow)) if is_named else None
         if is_picked and peek is not None and peek.finding and peek.finding.kind == REPLACED:
@@ -275,7 +368,7 @@ class Session:
         return Refused(
             "not_found",
             f"there is no workflow {workflow[:80]!r}"
-            + (f"; active are {', '.join(ids[:10])}" if ids else ""),
+            + (f"; the active ones are {', '.join(ids[:10])}" if ids else ""),
             "holdfast status",
         )
 
@@ -290,6 +383,11 @@ class Session:
         )
         return selection.choose(rows, asker, self.live(rows))
 
+    def _note_holder(self, row: Fields) -> None:
+        """Tell a person which live session works on the workflow that was selected for them."""
+        if self.is_person and row["session"] and row["session"]["id"] in self.live([row]):
+            self.store.note(f"the live session {row['session']['id'][:40]} works on {row['id']}")
+
     def chosen(self, rows: list[Fields]) -> Fields | Refusal:
         """Return the selected row of these, or a refusal."""
         return selection.choose(rows, self.asker(), self.live(rows))
@@ -297,7 +395,9 @@ class Session:
     def asker(self) -> selection.Asker:
         here = self.workspace
         born = None if self.pid is None else _born(self.pid)
-        return selection.Asker(self.id, self.pid, born, here.name, here.branch())
+        return selection.Asker(
+            self.id, self.pid, born, here.name, here.branch(), is_person=self.is_person
+        )
 
     def live(self, rows: list[Fields]) -> set[str]:
         """Return the ids of the sessions in these rows that still run."""
@@ -398,7 +498,7 @@ class Change:
             return
         if request is not None and self._events:
             request = f"{request}.{len(self._events) + 1}"
-        self._events += self._tx.do(self._stream, kind, args, request)
+        self._events += self._session.do_in(self._tx, self._stream, kind, args, request)
 
     def commit(self) -> Receipt:
         """Make the events durable, write the record, and return the receipt."""

@@ -9,9 +9,11 @@ import os
 
 from holdfast import formats
 from holdfast.adopt import unknown_workflows
+from holdfast.core import task_lists
 from holdfast.core.json_text import md5_of
 from holdfast.core.record_formats import FORMATS, slug
 from holdfast.core.workflow import is_active
+from holdfast.core.workflow.tasks import MAX_TASKS
 from holdfast.errors import Refused
 from holdfast.keeper import record_folders
 from holdfast.keeper.logs import initiative_for_workflow
@@ -77,13 +79,14 @@ def prepare(
             "folder_mode": True, "folder_features": features, "feature_file": features[0],
             **own_context,
         }  # fmt: skip
+    first = features[0] if features else subject
     args: Fields = {
         "recipe": recipe,
         "subject": subject,
-        "title": title_of(root, features[0] if features else subject) if title is None else title,
+        "title": title_of(root, first) if title is None else title,
         "branch": branch or store.workspace.branch(),
         "worktree": "",  # Set later, under the lock, where a new worktree gets its name.
-        "tasks": list(tasks),
+        "tasks": [{"text": text} for text in tasks] or _listed_tasks(root, recipe, first),
         "required_reading": list(dict.fromkeys(reading)),
         "reminders": list(dict.fromkeys(reminders)),
         "context": own_context,
@@ -111,7 +114,9 @@ def _load_recipe(name: str, root: str, phases: list[str]) -> Recipe:
         raise Refused(
             "invalid", f"start: the phase {twice[0]!r} is named twice", "name each phase once"
         )
-    recipe = {**recipe, "phases": [{"name": phase} for phase in phases]}
+    steps = [step for phase in recipe["phases"] for step in phase.get("steps", [])]
+    gates = {name: gate for name, gate in recipe.get("gates", {}).items() if name not in steps}
+    recipe = {**recipe, "phases": [{"name": phase} for phase in phases], "gates": gates}
     recipe.pop("cycles_at", None)
     return recipe
 
@@ -166,10 +171,23 @@ def _list_features(root: str, recipe: Recipe, subject: str) -> list[str]:
     if len(features) > _MAX_FEATURES:
         raise Refused(
             "too_many",
-            f"start: {subject} has {len(features)} feature files; {_MAX_FEATURES} are the most",
+            f"start: {subject} has {len(features)} feature files; the limit is {_MAX_FEATURES}",
             "name a folder below it",
         )
     return sorted(path.encode(errors="replace").decode() for path in features)
+
+
+def _listed_tasks(root: str, recipe: Recipe, path: str) -> list[Fields]:
+    """Return the task list of a feature file, if the recipe's subject is one."""
+    is_feature = recipe.get("subject_key") in ("feature_file", "folder_path")
+    return tasks_in(root, path) if is_feature else []
+
+
+def tasks_in(root: str, path: str) -> list[Fields]:
+    """Return the tasks that a Markdown file lists; none if it is no file of the workspace."""
+    text = read_text(root, path, _MAX_PAGE_BYTES) if path.endswith(".md") else ""
+    tasks = [{"text": task, "done": is_done} for task, is_done in task_lists.parse(text)]
+    return tasks[:MAX_TASKS]
 
 
 def title_of(root: str, subject: str) -> str:

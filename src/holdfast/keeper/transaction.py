@@ -512,7 +512,7 @@ def storage_fault(error: OSError) -> Fault:
     return Fault(
         "storage",
         f"the system refused: {error.strerror or error}{where}",
-        "make room or mend the disk, then run the same command again",
+        "make room or fix the disk, then run the same command again",
     )
 
 
@@ -521,7 +521,7 @@ def _not_carried_out(fault: Fault) -> Fault:
         "not_written",
         f"the command was not carried out, because a change of its record came first: "
         f"{fault.message}",
-        "mend the disk, then run the same command again",
+        "fix the disk, then run the same command again",
     )
 
 

@@ -300,7 +300,7 @@ def _take_in_0_1(session: Session) -> None:
             f"{name}, and what was run then counts as a claim now"
         )
         if damaged:
-            store.note(f"{damaged} of its lines are no events and were left out")
+            store.note(f"{damaged} of its lines are not events and were left out")
         tx.commit()
 
 

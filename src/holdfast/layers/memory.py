@@ -5,6 +5,8 @@ the next one, and the file is written only if the section changes. The section i
 and no byte outside of it is changed. Inside it, lines of other writers are kept. The last written
 text is stored beside the ledger, so that a line that an editor removed stays out.
 
+The file is outside the project, so nothing is written until somebody wants it: see ``is_wanted``.
+
 The file is the one that Claude Code loads for this project. ``HOLDFAST_MEMORY`` and the settings
 come first. A path that comes with a repository must stay inside the workspace; a person's own
 settings may name any.
@@ -28,7 +30,6 @@ from holdfast.core.other_layers import (
     preference_lines,
 )
 from holdfast.core.workflow import is_active
-from holdfast.core.workflow.lifecycle import pending
 from holdfast.errors import HoldfastError
 from holdfast.formats import stream_of
 from holdfast.storage import shared_file
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 UNAVAILABLE = "Auto-memory unavailable — learnings will not persist"
 _NAME = "MEMORY.md"
 _OFF = "off"
+_PLUGIN = "holdfast"
 _STATE_FILE = "memory.json"
 """The file, beside the ledger, with the text that was written last."""
 _LOCK_FILE = "memory.lock"
@@ -96,6 +98,22 @@ class Memory:
         is_right_kind = os.path.isfile(path) if path == file else os.path.isdir(path)
         return is_right_kind and os.access(path, os.W_OK)
 
+    def is_wanted(self) -> bool:
+        """Return True if somebody asked for the file in any of four ways.
+
+        They named its path, set Claude Code up to run Holdfast (``init`` or the plugin), used
+        ``remember``, or have a section from earlier, which must not grow stale.
+        """
+        workspace = self._source.workspace
+        if self.path is None:
+            return False
+        return bool(
+            _named_path(workspace)
+            or _is_client_set_up(workspace)
+            or self._source.state_of(stream_of("learning"))["learnings"]
+            or self.lines()
+        )
+
     def lines(self) -> list[str]:
         """Return the lines of our section; empty if there is none."""
         path = self.path
@@ -115,7 +133,7 @@ class Memory:
         disk = self._source.disk
         try:
             path = self.path
-            if path is None:
+            if path is None or not self.is_wanted():
                 return False
             lock = disk.lock(os.path.join(self._source.workspace.home, _LOCK_FILE), _LOCK_WAIT_S)
             try:
@@ -219,11 +237,7 @@ class Memory:
         row, state = stream.row, stream.state
         if row["status"] == "expired":
             return expiry_line(row["recipe"], row["title"], row["phase"])
-        # Its last event shows how it was completed, unless another event followed.
-        last = next(self._source.ledger.newest(row["id"], 1))
-        is_completion = last["type"] == "workflow_completed"
-        ending = last["data"] if is_completion else {**state, "skipped": pending(state)}
-        return completion_line(row["recipe"], row["title"], ending)
+        return completion_line(row["recipe"], row["title"], state)
 
 
 def _texts(value: object) -> list[str]:
@@ -362,7 +376,7 @@ def _is_ours(line: str, ours: set[str]) -> bool:
 
 def find_path(workspace: Workspace) -> str | None:
     """Return the absolute path, ``None`` if memory is switched off."""
-    path = os.environ.get("HOLDFAST_MEMORY") or settings.load(workspace.root).memory
+    path = _named_path(workspace)
     if path == _OFF:
         return None
     if path:
@@ -372,14 +386,43 @@ def find_path(workspace: Workspace) -> str | None:
     return _client_path(workspace)
 
 
+def _named_path(workspace: Workspace) -> str | None:
+    """Return the path, or ``off``, that the person or the team named; ``None`` if neither did."""
+    return os.environ.get("HOLDFAST_MEMORY") or settings.load(workspace.root).memory
+
+
+def _is_client_set_up(workspace: Workspace) -> bool:
+    """Return True if Claude Code runs Holdfast here, by a hook in its settings or by the plugin."""
+    folders = {workspace.root, workspace.main_worktree or workspace.root}
+    return any(_runs_holdfast(layer) for folder in folders for layer in _client_settings(folder))
+
+
+def _runs_holdfast(layer: Fields) -> bool:
+    plugins = layer.get("enabledPlugins")
+    if isinstance(plugins, dict):
+        names = [name.partition("@")[0] for name, is_on in plugins.items() if is_on is True]
+        if _PLUGIN in names:
+            return True
+    return _PLUGIN in json_text.dumps(layer.get("hooks"))
+
+
+def _client_folder() -> str:
+    return os.path.abspath(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
+
+
+def _client_settings(folder: str) -> tuple[Fields, Fields, Fields]:
+    """Return Claude Code's settings in a work tree: local, the team's, the person's."""
+    project = os.path.join(folder, ".claude")
+    local = _read_settings(os.path.join(project, _LOCAL_SETTINGS), folder)
+    team = _read_settings(os.path.join(project, "settings.json"), folder)
+    return local, team, _read_settings(os.path.join(_client_folder(), "settings.json"))
+
+
 def _client_path(workspace: Workspace) -> str | None:
     """Return the path by the client's own settings: local, then the team's, then the person's."""
-    own = os.path.abspath(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
+    own = _client_folder()
     main = workspace.main_worktree or workspace.root
-    project = os.path.join(main, ".claude")
-    local = _read_settings(os.path.join(project, _LOCAL_SETTINGS), main)
-    team = _read_settings(os.path.join(project, "settings.json"), main)
-    person = _read_settings(os.path.join(own, "settings.json"))
+    local, team, person = _client_settings(main)
     enabled = [layer.get("autoMemoryEnabled") for layer in (local, team, person)]
     if next((value for value in enabled if isinstance(value, bool)), True) is False:
         return None

@@ -46,10 +46,10 @@ def sync(source: LayerSource, *, everything: bool = False, foreground: bool = Tr
 def _sync_memory(source: LayerSource, row: Fields) -> None:
     """Update our section of the ``MEMORY.md`` that the client loads."""
     file = memory.Memory(source)
-    if file.path is None:
-        row |= {"target": OFF, "status": OFF}
+    row["target"] = file.path or OFF
+    if not file.is_wanted():
+        row["status"] = OFF
         return
-    row["target"] = file.path
     row["status"] = DELIVERED if source.ledger.head_seq and file.write() else CURRENT
     warnings = [note for note in source.notes if note.startswith(memory.UNAVAILABLE)]
     if warnings:

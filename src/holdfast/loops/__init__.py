@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
+_COMMIT_LENGTH = 12
+"""The number of characters of a commit's id that are kept."""
 _MAX_SLUG_LENGTH = 60
 _SLUG_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
@@ -157,11 +159,27 @@ class Loops:
             "task": unit, "did": did, "remaining": remaining, "blockers": blockers,
             "commit": commit, "signal": bare, "blocked": blocked,
         }  # fmt: skip
-        receipt = self._change(slug, "record_iteration", args, id)
+        # Git is asked before the ledger is locked.
+        made = {} if commit is None else self._commit_fields(commit)
+        receipt = self._change(slug, "record_iteration", args, id, prepare=lambda _state: made)
         task = find_task(receipt.state, unit)
         if task is not None and task["status"] == "timeout":
             receipt.notes.append(f"{unit} has used {iterations_allowed(task)}: {TIMEOUT_CHOICES}")
         return receipt
+
+    def _commit_fields(self, name: str) -> Fields:
+        """Return the short id and the subject of a commit; raise ``Refused`` if there is none.
+
+        Outside git the name is kept as it is.
+        """
+        from holdfast.evidence import commits
+
+        workspace = self._session.workspace
+        commit = commits.resolve(workspace, name, "loop iterate")
+        if workspace.git is None:
+            return {"commit": commit}
+        subject = commits.subject_of(workspace, commit)
+        return {"commit": commit[:_COMMIT_LENGTH], "subject": subject or None}
 
     def confirm(
         self, unit: str, *, issues: str | None = None, slug: str | None = None,
@@ -351,7 +369,7 @@ class Loops:
             stream = self._select(tx, slug)
             folder = page_files.take_in(tx, stream)
             before: Workflow = tx.load(stream)
-            events = tx.do(stream, kind, {**args, **prepare(before)}, id)
+            events = self._session.do_in(tx, stream, kind, {**args, **prepare(before)}, id)
             receipt = self._session.committed(tx, stream, events)
             if folder is not None:
                 folder.write(receipt.state, before)
@@ -388,8 +406,8 @@ class Loops:
         picked = self._session.chosen(rows)
         if isinstance(picked, Refusal):
             names = selection.join_names([str(row["id"]) for row in rows])
-            hint = f"name one: -w {rows[0]['id']}"
-            raise Refused("ambiguous", f"several loops are active: {names}", hint)
+            message = f"several loops are active: {names}; name one with -w"
+            raise Refused("ambiguous", message, f"holdfast loop next {rows[0]['id']}")
         return str(picked["id"])
 
     def _rows(self) -> list[Fields]:
@@ -419,7 +437,7 @@ class Loops:
 
 def _check_is_loop(state: Workflow) -> None:
     if state["recipe"]["format"] != "loop":
-        message = f"{state['id']} is no loop but a workflow of {state['recipe']['name']}"
+        message = f"{state['id']} is not a loop but a workflow of {state['recipe']['name']}"
         raise Refused("invalid", message, f"holdfast show {state['id']}")
 
 

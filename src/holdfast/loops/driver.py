@@ -17,11 +17,11 @@ import os
 
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
-from holdfast.core.next_step import lessons, next_words, stuck_units, turn_of
-from holdfast.core.refusal import shell_word
+from holdfast.core.next_step import lessons, next_step, stuck_units, turn_of
+from holdfast.core.refusal import shell_line, shell_word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow import find_task, is_active
-from holdfast.core.workflow.tasks import limit_of, signal_of
+from holdfast.core.workflow.tasks import limit_of, refuse_claim, signal_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.evidence.run import run as run_command
@@ -59,7 +59,7 @@ _WORK = (
     f"words in place of the dots. What is left to do: <remaining>{_DOTS}</remaining>. Why nobody "
     f"can go on without a person: <blocked>{_DOTS}</blocked>. Only when every criterion is met:"
 )
-_REVIEW = "Go over it once more, against every criterion; mend nothing."
+_REVIEW = "Go over it once more, against every criterion; fix nothing."
 _VERDICT = (
     "When nothing is left, answer with the empty tag <NAME/>, where NAME is the word confirmed. "
     f"Else say what you found: <issues>{_DOTS}</issues>, with your words in place of the dots."
@@ -97,7 +97,7 @@ class Driver:
     def drive(self, tell: Tell) -> Fields:
         """Take turns until every unit is done, one is stuck, or none is ready.
 
-        Return what ``loop run`` reports.
+        Return what ``loop run`` reports, with notes and the ``NextStep``.
         """
         state = self._settle()
         self._check(state)
@@ -171,7 +171,7 @@ class Driver:
         work = parse_work(task, outcome.output, outcome.exit_code)
         after = git.head(self._root)
         if after is not None and after != before:
-            work["commit"] = after[:12]
+            work["commit"] = after
         return self._loops.iterate(str(task["id"]), slug=self._slug, **work)
 
     def _begun_at(self, state: Workflow, task: Task) -> str | None:
@@ -213,6 +213,8 @@ class Driver:
             if command is None:
                 raise
         evidence: Fields | None = None
+        if command is None and (refusal := refuse_claim(state, task)):
+            raise refusal.error()
         if command is None:
             outcome = self._work(state, task, "verify")
             failed = parse_verdict(task, outcome.output, outcome.exit_code)
@@ -249,7 +251,6 @@ class Driver:
     def _report(self, state: Workflow, count: int) -> Fields:
         done = [str(t["id"]) for t in state["tasks"] if t["status"] == "completed"]
         open_units = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
-        words = [*next_words(state)[1], "-w", state["id"]]
         return {
             "loop": state["id"],
             "turns": count,
@@ -257,8 +258,8 @@ class Driver:
             "left": open_units,
             "stuck": stuck_units(state),
             "finished": bool(done) and not open_units,
-            "next": " ".join(["holdfast", *map(shell_word, words)]),
             "notes": self._notes,
+            "next": next_step(state, is_named=True),
         }
 
 
@@ -288,6 +289,10 @@ def run_verification(
         why = f"it is {task['status'].replace('_', ' ')}, not verifying"
         message = f"loop verify: {unit} of {state['id']}: {why}"
         raise Refused("wrong_order", message, "holdfast loop next")
+    own = None if task is None else task.get("verify")
+    if words and own and shell_line(words) != own and words != [own]:
+        message = f"loop verify: {unit} of {state['id']} is verified by its own command: {own[:80]}"
+        raise Refused("needs_run", message, f"holdfast loop verify {shell_word(unit)} --run")
     command = words or (None if task is None else _own_command(workspace, state, task))
     if not command:
         message = f"loop verify: nothing says what verifies {unit[:40]}"
@@ -319,7 +324,7 @@ def _evidence_of(command: list[str] | str, outcome: RunOutcome) -> tuple[Fields,
 
     Raise ``Refused`` if the command could not be started.
     """
-    text = command if isinstance(command, str) else " ".join(shell_word(part) for part in command)
+    text = command if isinstance(command, str) else shell_line(command)
     if not outcome.started:
         message = f"{text[:80]} could not be started: {outcome.why}"
         raise Refused("not_started", message, "check the command, then run it again")

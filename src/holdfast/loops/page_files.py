@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 CONTEXT = "context.md"
 GUARDRAILS = "guardrails.md"
-NOT_READABLE = "is no file that can be read (a link is not followed)"
+NOT_READABLE = "is not a file that can be read (a link is not followed)"
 _MEMORY_FOLDER = "pages"
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
 _MAX_KNOWN_PAGES = 8
@@ -195,7 +195,9 @@ class LoopFolder:
         if memory != self.memory:
             self.memory = memory
             self._disk.make_folder(os.path.dirname(self._memory_path), 0o700)
-            self._disk.replace_view(self._memory_path, json_text.line_of(memory).encode())
+            self._disk.replace_view(
+                self._memory_path, json_text.line_of(memory).encode(), durable=True
+            )
 
     def write(self, state: Workflow, before: Workflow | None = None) -> None:
         """Bring every page to the state, and keep what people wrote there.
@@ -264,7 +266,7 @@ class LoopFolder:
         """Patch a page; return its text, or ``None`` if it cannot be read."""
         raw = _read(self._disk, self.path, name)
         if _decode(raw) is None:
-            why = NOT_READABLE if raw == ODD else "is no UTF-8 text, or too large"
+            why = NOT_READABLE if raw == ODD else "is not UTF-8 text, or is too large"
             self._store.note(f"{name} {why}; it is left as it is")
             return None
         result = ""
@@ -411,7 +413,7 @@ class _EditReader:
             for complaint in complaints[:_MAX_COMPLAINTS]:
                 self._store.note(
                     f"{self._page}, {complaint}{more}; "
-                    "nothing of the page is taken in until it is mended"
+                    "nothing of the page is taken in until it is fixed"
                 )
             return None
         last_units, _ = read_units(self._folder.memory["units"], self._folder.mode)
@@ -485,7 +487,7 @@ class _EditReader:
         name = args["task"]
         is_known = find_task(self.state, name) is not None
         if not is_known and not name.startswith(self._mark):
-            self._refuse(f"{name} is no unit of this mode; they are called {self._mark}1")
+            self._refuse(f"{name} is not a unit of this mode; its units are called {self._mark}1")
             return
         if is_known and len(args) == 1:
             return

@@ -306,7 +306,7 @@ def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
             units[name], problems = _read_unit(unit)
             complaints += problems
         elif unit.first in among_units:
-            why = f"{name[:40]!r} is no name for a unit; they are called {example}"
+            why = f"{name[:40]!r} is not a name for a unit; units are called {example}"
             complaints.append((unit.first, why))
     section = page.section("dependencies")
     arrows = parse_arrows(page.bare[section.first : section.end]) if section else {}
@@ -317,7 +317,7 @@ def read_units(text: str, mode: str) -> tuple[list[Fields], list[str]]:
         unknown = [other for other in fields.get("depends", []) if other not in units]
         if unknown:
             del fields["depends"]
-            why = f"{name} depends on {unknown[0][:40]!r}, which is no unit of this page"
+            why = f"{name} depends on {unknown[0][:40]!r}, which is not a unit of this page"
             complaints.append((lines[name], why))
     for name in circular({name: unit.get("depends", []) for name, unit in units.items()}):
         through = ", ".join(units[name].pop("depends"))
@@ -336,7 +336,7 @@ def _read_unit(unit: Unit) -> tuple[Fields, list[tuple[int, str]]]:
         elif bullet.key in pages.READ_BULLETS:
             value = parse_value(bullet.key, bullet.value)
             if value is None:
-                why = f"{bullet.value[0][:40]!r} is no number from 1 to {MAX_UNIT_ITERATIONS}"
+                why = f"{bullet.value[0][:40]!r} is not a number from 1 to {MAX_UNIT_ITERATIONS}"
                 complaints.append((bullet.first, f"{unit.name}: {why}"))
             elif value or bullet.key in _LISTS:
                 fields[bullet.key] = value

@@ -70,7 +70,7 @@ def rebuild(tx: Transaction, slug: str) -> list[int]:
     if before is None:
         events, differences = _adopt(tx, slug)
     elif not is_active(before) or before["recipe"]["format"] != "loop":
-        message = f"loop rebuild: {slug} is no active loop ({before['status']})"
+        message = f"loop rebuild: {slug} is not an active loop ({before['status']})"
         raise Refused("ended", message, f"holdfast resume {slug}")
     else:
         events, differences = _correct(tx, before)
@@ -164,7 +164,7 @@ def _read_pages(
     has_git = git.head(root) is not None
     document, differences = rebuild_record(
         texts["brief.md"], texts[UNITS_PAGES[mode]], log, texts["guardrails.md"], slug, mode,
-        lambda commit: not has_git or git.line(root, "cat-file", "-t", commit) == "commit",
+        lambda commit: git.subject(root, commit) if has_git else "",
     )  # fmt: skip
     origin = store.origin(record, store.workspace.name)
     try:
@@ -207,13 +207,16 @@ def rebuild_record(
     guardrails: str,
     slug: str,
     mode: str,
-    has_commit: Callable[[str], bool],
+    find_subject: Callable[[str], str | None],
 ) -> tuple[Fields, list[str]]:
-    """Return the content of ``state.json`` that the pages describe, and where they disagree."""
+    """Return the content of ``state.json`` that the pages describe, and where they disagree.
+
+    ``find_subject`` returns the subject of a commit, ``None`` if git has no such commit.
+    """
     about = page_model.read_brief(brief)
     planned, complaints = page_model.read_units(units, mode)
     created = next(filter(_is_time, (about["created"], page_model.read_created(units))), "")
-    replay = _LogReplay(slug, mode, created, planned, has_commit)
+    replay = _LogReplay(slug, mode, created, planned, find_subject)
     page, notes = UNITS_PAGES[mode], replay.notes
     notes += [f"{page}: {complaint}" for complaint in complaints]
     if about["mode"] and about["mode"] != mode:
@@ -235,7 +238,9 @@ def rebuild_record(
         learned = _LEARNED.match(lesson.get("learned", ""))
         if learned and find_task(replay.state, learned[1]) is None:
             name = lesson["name"][:60]
-            notes.append(f"guardrails.md: {name!r} was learned in {learned[1]}, which is no unit")
+            notes.append(
+                f"guardrails.md: {name!r} was learned in {learned[1]}, which is not a unit"
+            )
     return replay.document(about), notes
 
 
@@ -252,11 +257,11 @@ class _LogReplay:
         mode: str,
         created: str,
         planned: list[Fields],
-        has_commit: Callable[[str], bool],
+        find_subject: Callable[[str], str | None],
     ) -> None:
         self._mode = mode
         self._limits = {unit["id"]: unit.get("max_iterations") for unit in planned}
-        self._has_commit = has_commit
+        self._find_subject = find_subject
         self._created = self._at = created
         self._is_over = False
         self.notes: list[str] = []
@@ -277,7 +282,7 @@ class _LogReplay:
             self._at = entry.at
             self._created = self._created or entry.at
         else:
-            self._note(entry, f"{entry.at[:40]!r} is no time")
+            self._note(entry, f"{entry.at[:40]!r} is not a time")
         self._is_over = entry.kind == "completed" or (self._is_over and entry.kind == "archived")
         if entry.task is None:
             return
@@ -287,7 +292,7 @@ class _LogReplay:
             self._note(entry, f"{entry.task} is not planned in {UNITS_PAGES[self._mode]}")
             task = self._add({"id": entry.task, "description": ""})
         if task is None:
-            self._note(entry, f"{entry.task[:40]!r} is no unit")
+            self._note(entry, f"{entry.task[:40]!r} is not a unit")
             return
         data = self._event_data(entry, task) if self._is_in_order(entry, task) else None
         if data is not None:
@@ -309,12 +314,19 @@ class _LogReplay:
     def _event_data(self, entry: LogEntry, task: Task) -> Fields | None:
         """Return the data of the entry's event; ``None`` if the entry does not have enough."""
         fields = entry.fields
+        data: Fields
         if entry.kind in ("confirmation", "verification"):
             clean = progress_log.CLEAN[progress_log.EVENT_TYPES[entry.kind]]
             if fields.get("result") not in (clean, progress_log.NOT_CLEAN):
                 self._note(entry, f"without a result ({clean}, or {progress_log.NOT_CLEAN})")
                 return None
-            return {"clean": fields["result"] == clean, "found": fields.get("found")}
+            data = {"clean": fields["result"] == clean, "found": fields.get("found")}
+            code = fields.get("exit_code") or ""
+            if fields.get("command") and entry.kind == "verification":
+                exit_code = int(code) if code.lstrip("-").isdecimal() and len(code) < 6 else None
+                data["evidence"] = {"command": fields["command"], "exit_code": exit_code}
+                data["ran"] = True
+            return data
         if entry.kind == "extended":
             limit: str = fields.get("max_iterations", "")
             is_number = len(limit) <= 4 and limit.isascii() and limit.isdecimal()
@@ -322,7 +334,7 @@ class _LogReplay:
         if entry.kind not in ("iteration", "timeout"):
             return {"reason": fields.get("reason", "")}
         following = task.get("iterations_used", 0) + 1
-        data: Fields = {
+        data = {
             "iteration": following if entry.number is None else entry.number,
             "did": fields.get("did") or task["description"] or "?",
             **{key: fields[key] for key in ("remaining", "blockers") if fields.get(key)},
@@ -334,8 +346,9 @@ class _LogReplay:
         elif signal:
             self._note(entry, f"{signal[:40]!r} is not the signal of {task['id']}")
         commit: str = fields.get("commit") or ""
-        if commit and _HASH.fullmatch(commit) and self._has_commit(commit):
-            data["commit"] = commit
+        subject = self._find_subject(commit) if _HASH.fullmatch(commit) else None
+        if commit and subject is not None:
+            data |= {"commit": commit, **({"subject": subject} if subject else {})}
         elif commit:
             self._note(entry, f"git has no commit {commit[:64]!r}")
         return data

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from itertools import islice
 
-from holdfast.answers import failure_fields
+from holdfast.answers import failure_fields, is_command_hint
 from holdfast.core import json_text
+from holdfast.core.next_step import next_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Json
 
 STATELESS = ("2026-07-28",)
@@ -233,11 +235,26 @@ def tool_result(fields: Fields) -> Fields:
     return text_result(fields.get("briefing") or json_text.line_of(fields), fields, ok=fields["ok"])
 
 
-def tool_failure(error: Exception, arguments: Fields) -> Fields:
-    """Return the result of a call that failed: what the command line would say."""
+def tool_failure(
+    error: Exception,
+    arguments: Fields,
+    find_step: Callable[[Fields], NextStep | None] | None = None,
+) -> Fields:
+    """Return the result of a call that failed: what the command line would say.
+
+    ``find_step`` returns the next step after this ``error``, if the call was about a workflow.
+    """
     workflow = arguments.get("workflow")
     fields = failure_fields(error, workflow if isinstance(workflow, str) else None)
     text = f"{fields['code']}: {fields['message']}"
-    if fields["hint"]:
-        text += f"\nnext: {fields['hint']}"
-    return text_result(text, {"ok": False, "error": fields}, ok=False)
+    answer: Fields = {"ok": False, "error": fields}
+    step = find_step(fields) if find_step is not None else None
+    if find_step is not None:
+        answer["next"] = next_fields(step)
+    hint = fields["hint"]
+    if hint and not is_command_hint(hint):
+        text += f"\n{hint}"
+        hint = ""
+    if step is not None or hint:
+        text += f"\nnext: {hint if step is None else step.text}"
+    return text_result(text, answer, ok=False)

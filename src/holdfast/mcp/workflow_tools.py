@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from holdfast import answers
 from holdfast.core.briefing import place_of, quoted
-from holdfast.core.next_step import current_task, inner_phase, next_step
+from holdfast.core.next_step import current_task, next_fields, next_step
 from holdfast.core.workflow.lifecycle import pending
-from holdfast.errors import Refused
+from holdfast.core.workflow.steps import CYCLE, is_step_done
+from holdfast.core.workflow.tasks import inner_phase
+from holdfast.errors import Fault, Refused
 from holdfast.mcp.messages import schema_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Json
     from holdfast.keeper import Keeper, Receipt
 
@@ -37,6 +40,7 @@ _OUTPUT: Fields = {
     "seqs": {"type": "array"},
 }
 _LAST_OUTPUT: Fields = {
+    "next": {"type": ["object", "null"]},
     "notes": _TEXTS,
     "error": {"type": "object", "description": "code, message, hint"},
 }
@@ -131,9 +135,9 @@ def _position(receipt: Receipt) -> Fields:
         if phase:
             fields["task"]["phase"] = phase
     fields["pending"] = pending(state)
-    following = next_step(state)
-    if following is not None:
-        fields["next"] = quoted(f"{following[0]}: {' '.join(following[1])}")
+    step = next_step(state, receipt.facts)
+    if step is not None:
+        fields["next"] = quoted(f"{step.about}: {step.text}")
     return fields
 
 
@@ -152,13 +156,15 @@ def _position(receipt: Receipt) -> Fields:
         "context": _ANY,
     },
     "recipe",
-    output={"resumed": _FLAG},
+    output={"resumed": _FLAG, "briefing": _TEXT},
 )
 def _start_workflow(keeper: Keeper, args: Fields) -> Fields:
     names = ("title", "tasks", "phases", "reading", "reminders", "context")
     options = {name: args[name] for name in names if name in args}
     receipt = keeper.start(args["recipe"], args.get("subject"), **options, id=args.get("id"))
-    return changed(receipt, resumed=bool(receipt.resumed))
+    if receipt.resumed:
+        return _briefed(keeper, receipt, resumed=True)
+    return changed(receipt, resumed=False)
 
 
 @_tool(
@@ -171,7 +177,8 @@ def _start_workflow(keeper: Keeper, args: Fields) -> Fields:
 def _show_status(keeper: Keeper, args: Fields) -> Fields:
     if args.get("show") or "workflow" in args:
         receipt = keeper.show(workflow=args.get("workflow"))
-        return {"ok": True, **answers.workflow(receipt)}
+        step = next_step(receipt.state, receipt.facts, is_named="workflow" in args)
+        return {"ok": True, **answers.workflow(receipt), "next": next_fields(step)}
     rows, notes = keeper.workflows()
     return {"ok": True, **answers.workflows(rows, notes)}
 
@@ -184,28 +191,45 @@ def _show_status(keeper: Keeper, args: Fields) -> Fields:
     output={"briefing": _TEXT},
 )
 def _resume_workflow(keeper: Keeper, args: Fields) -> Fields:
-    receipt = keeper.resume(**target(args))
-    return changed(receipt, briefing=keeper.briefing(state=receipt.state))
+    return _briefed(keeper, keeper.resume(**target(args)))
+
+
+def _briefed(keeper: Keeper, receipt: Receipt, **more: Json) -> Fields:
+    """Return the answer to a call that took a workflow up, with its briefing."""
+    briefing = ""
+    try:
+        briefing = keeper.briefing(state=receipt.state, notes=receipt.notes)
+        if keeper.session.id and not receipt.is_repeat:
+            keeper.note_briefing(briefing, "resume", workflow=receipt.state["id"])
+    except Fault as fault:
+        # The workflow is taken up, even if its briefing cannot be made or recorded.
+        what = "the briefing is not recorded" if briefing else "there is no briefing"
+        receipt.notes.append(f"{what}: {fault.message}; {fault.hint}")
+    return changed(receipt, briefing=briefing, **more)
 
 
 @_tool(
     "phase",
     "Move on: advance to the next phase; start, complete, block or unblock one by name; enter "
-    "a step of it.",
+    "a step of it. undo: take back your last change of the workflow, of any kind.",
     {
-        "action": _one_of("advance", "start", "complete", "block", "unblock", "step"),
-        "name": {"type": "string", "description": "phase or step; not for advance"},
+        "action": _one_of("advance", "start", "complete", "block", "unblock", "step", "undo"),
+        "name": {"type": "string", "description": "phase or step; not for advance, undo"},
         "fields": {**_ANY, "description": "kept with the phase"},
         "force": {**_FLAG, "description": "although a grave violation is open"},
         "reason": _TEXT,
     },
     "action",
+    output={"undone": _ANY},
 )
 def _change_phase(keeper: Keeper, args: Fields) -> Fields:
     action = args["action"]
     forced = {"force": args.get("force", False), "reason": args.get("reason")}
     if action == "advance":
         return changed(keeper.advance(**forced, **target(args)))
+    if action == "undo":
+        receipt = keeper.undo(**target(args))
+        return changed(receipt, undone=receipt.undone)
     (name,) = required(args, "phase", "name")
     if action == "step":
         return changed(keeper.start_step(name, **target(args)))
@@ -221,30 +245,55 @@ def _change_phase(keeper: Keeper, args: Fields) -> Fields:
 
 @_tool(
     "task",
-    "Add a task (text), start it, enter a phase of it (red, green, refactor), say that it is "
-    "done (commit) or blocked (reason).",
+    "red (write a test that fails first), green, refactor: run the known tests for the task at "
+    "hand; commit (text): commit what is staged, which completes it. Or add (text), start, phase, "
+    "done (commit), block (reason); edit (text), remove, reopen, unblock, move.",
     {
-        "action": _one_of("add", "start", "phase", "done", "block"),
-        "task": {"type": ["integer", "string"], "description": "its id; not for add"},
+        "action": _one_of(
+            *("red", "green", "refactor", "commit", "add", "start", "phase", "done", "block"),
+            *("edit", "remove", "reopen", "unblock", "move"),
+        ),
+        "task": {"type": ["integer", "string"], "description": "its id; not for the first five"},
         "text": _TEXT,
         "phase": _TEXT,
         "commit": _TEXT,
         "reason": _TEXT,
+        "before": {"type": ["integer", "string"], "description": "a task's id"},
+        "to": {"type": "integer", "description": "or its place, from 1"},
+        "timeout": {"type": "string", "description": "of the tests: 90s, 10m"},
     },
     "action",
+    output={"tests": _ANY},
+    openWorldHint=True,
 )
 def _change_task(keeper: Keeper, args: Fields) -> Fields:
+    """Change a task; ``workflows`` runs red, green and refactor, in a thread."""
     action = args["action"]
-    if action == "add":
+    if action in ("add", "commit"):
         (text,) = required(args, "task", "text")
-        return changed(keeper.add_task(text, **target(args)))
+        method = keeper.add_task if action == "add" else keeper.commit
+        return changed(method(text, **target(args)))
     (task,) = required(args, "task", "task")
-    if action == "start":
-        return changed(keeper.start_task(task, **target(args)))
     if action == "done":
         return changed(keeper.complete_task(task, args.get("commit"), **target(args)))
-    (text,) = required(args, "task", "phase" if action == "phase" else "reason")
-    method = keeper.start_task_phase if action == "phase" else keeper.block_task
+    if action == "move":
+        place = {name: args.get(name) for name in ("before", "to")}
+        return changed(keeper.move_task(task, **place, **target(args)))
+    by_id = {
+        "start": keeper.start_task,
+        "remove": keeper.remove_task,
+        "reopen": keeper.reopen_task,
+        "unblock": keeper.unblock_task,
+    }
+    if action in by_id:
+        return changed(by_id[action](task, **target(args)))
+    with_text: dict[str, tuple[Callable[..., Receipt], str]] = {
+        "phase": (keeper.start_task_phase, "phase"),
+        "block": (keeper.block_task, "reason"),
+        "edit": (keeper.edit_task, "text"),
+    }
+    method, name = with_text[action]
+    (text,) = required(args, "task", name)
     return changed(method(task, text, **target(args)))
 
 
@@ -277,14 +326,61 @@ def _record_gate(keeper: Keeper, args: Fields) -> Fields:
     return changed(receipt, gate={"name": gate, **receipt.state["gates"][gate]})
 
 
+def step_after_refusal(
+    keeper: Keeper, error: Fields, tool: str, arguments: Fields
+) -> NextStep | None:
+    """Return the next step after a refused call."""
+    action = arguments.get("action")
+    words = [tool] if action is None else [tool, action]
+    if tool == "phase" and action in ("advance", "step", "undo"):
+        words = [action]
+    subject = arguments.get("task", arguments.get("gate", arguments.get("name")))
+    line = [*words, *([] if subject is None else [str(subject)])]
+    workflow = arguments.get("workflow")
+    return answers.step_after_refusal(
+        error, keeper, workflow, line, after=" ".join(words), is_named=workflow is not None
+    )
+
+
+def is_run(tool: str, arguments: Fields) -> bool:
+    """Return whether a call runs a command; raise ``Refused`` if it does not say which."""
+    if tool == "gate" and arguments["action"] == "run":
+        required(arguments, "gate", "gate")
+        return True
+    return tool == "task" and arguments["action"] in CYCLE
+
+
+def run_gate(keeper: Keeper, name: str, options: Fields) -> Fields:
+    """Run the command of a gate, and answer with its result."""
+    receipt = keeper.run_gate(name, **options)
+    gate = {"name": name, **receipt.state["gates"][name]}
+    fields = changed(receipt, gate=gate)
+    if gate["passed"]:
+        return fields
+    return {**fields, "ok": False, "error": answers.failed_run(f"gate {name}", gate)}
+
+
+def take_step(keeper: Keeper, step: str, options: Fields) -> Fields:
+    """Do red, green or refactor, with the test command that is known."""
+    receipt = keeper.take_step(step, **options)
+    tests = receipt.state["tests"]
+    fields = changed(receipt, tests=dict(tests))
+    if is_step_done(receipt.state, step):
+        return fields
+    return {**fields, "ok": False, "error": answers.failed_run(step, tests)}
+
+
 @_tool(
     "note",
     "Keep something: reminder (every briefing repeats it), reading (@path to read after a "
-    "compaction), context (fields), learning (for all later sessions), violation (code, "
-    "severity, text) and mended (code).",
+    "compaction), context (fields), title, learning (for all later sessions), violation (code, "
+    "severity, text) and fixed (code).",
     {
-        "kind": _one_of("reminder", "reading", "context", "learning", "violation", "mended"),
+        "kind": _one_of(
+            "reminder", "reading", "context", "title", "learning", "violation", "fixed"
+        ),
         "text": _TEXT,
+        "remove": {**_FLAG, "description": "a reminder, reading or context; fields: its keys"},
         "fields": _ANY,
         "code": _TEXT,
         "severity": _one_of("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"),
@@ -293,10 +389,14 @@ def _record_gate(keeper: Keeper, args: Fields) -> Fields:
 )
 def _take_note(keeper: Keeper, args: Fields) -> Fields:
     kind = args["kind"]
+    removes = args.get("remove", False)
+    if removes and kind not in ("reminder", "reading", "context"):
+        raise Refused("invalid", f"note {kind}: it is not removed", "leave out remove")
     if kind == "context":
         (fields,) = required(args, "note", "fields")
-        return changed(keeper.set_context(fields, **target(args)))
-    if kind == "mended":
+        method = keeper.unset_context if removes else keeper.set_context
+        return changed(method(fields, **target(args)))
+    if kind == "fixed":
         (code,) = required(args, "note", "code")
         return changed(keeper.clear_violation(code, **target(args)))
     if kind == "violation":
@@ -306,8 +406,14 @@ def _take_note(keeper: Keeper, args: Fields) -> Fields:
     if kind == "learning":
         receipt = keeper.remember(text, id=args.get("id"))
         return answers.with_notes({"ok": True, "seqs": list(receipt.seqs)}, receipt.notes)
-    method = keeper.remind if kind == "reminder" else keeper.require_reading
-    return changed(method(text, **target(args)))
+    methods = {
+        ("reminder", False): keeper.remind,
+        ("reminder", True): keeper.remove_reminder,
+        ("reading", False): keeper.require_reading,
+        ("reading", True): keeper.remove_reading,
+        ("title", False): keeper.rename,
+    }
+    return changed(methods[kind, removes](text, **target(args)))
 
 
 @_tool(

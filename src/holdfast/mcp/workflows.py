@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import time
 
-from holdfast.answers import failed_run, workflow_view
+from holdfast.answers import workflow_view
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
-from holdfast.errors import Refused
+from holdfast.core.next_step import step_of_hint
+from holdfast.errors import HoldfastError, Refused
 from holdfast.mcp import workflow_tools
 from holdfast.mcp.messages import (
     BAD_PARAMS,
@@ -31,6 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Json
     from holdfast.keeper import Keeper
     from holdfast.mcp.server import RequestContext
@@ -73,7 +75,7 @@ class WorkflowApp(App):
     def __init__(self, open_keeper: Callable[[Keeper | None], Keeper]) -> None:
         self._open_sharing = open_keeper
         self._keeper: Keeper | None = None
-        self._runs: list[GateRun] = []
+        self._runs: list[Run] = []
         """A list, because a client may give two requests one id, and both have to be ended."""
 
     def _open(self) -> Keeper:
@@ -88,15 +90,17 @@ class WorkflowApp(App):
             raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", data)
         try:
             workflow_tools.check_arguments(name, arguments)
-            if name == "gate" and arguments["action"] == "run":
-                workflow_tools.required(arguments, "gate", "gate")
+        except Refused as error:
+            return tool_failure(error, arguments)
+        try:
+            if workflow_tools.is_run(name, arguments):
                 # A run has a thread of its own, so it needs a ledger of its own.
-                run = GateRun(lambda: self._open_sharing(None), arguments, context)
+                run = Run(lambda: self._open_sharing(None), name, arguments, context)
                 self._runs = [*[other for other in self._runs if other.thread.is_alive()], run]
                 return None
             return tool_result(tool(self._open(), arguments))
         except Exception as error:  # noqa: BLE001 - every call is answered
-            return tool_failure(error, arguments)
+            return _failure(error, self._open, name, arguments)
 
     def cancel(self, id: Json) -> None:
         for run in self._runs:
@@ -147,15 +151,35 @@ def _no_resource(uri: str, why: str) -> ProtocolError:
     return ProtocolError(NO_RESOURCE, f"Resource not found: {why}", {"uri": uri[:200]})
 
 
-class GateRun:
-    """One run, in a thread of its own. Set ``is_cancelled`` to end it."""
+def _failure(
+    error: Exception, open_keeper: Callable[[], Keeper], tool: str, arguments: Fields
+) -> Fields:
+    """Return the result of a call that failed, with the next step after a refusal."""
+
+    def find_step(fields: Fields) -> NextStep | None:
+        try:
+            return workflow_tools.step_after_refusal(open_keeper(), fields, tool, arguments)
+        except (HoldfastError, OSError):
+            # The refusal is the answer, whatever can be read after it.
+            return step_of_hint(fields["hint"])
+
+    return tool_failure(error, arguments, find_step if isinstance(error, Refused) else None)
+
+
+class Run:
+    """A command that runs in a thread of its own. Set ``is_cancelled`` to end it."""
 
     def __init__(
-        self, open_keeper: Callable[[], Keeper], arguments: Fields, context: RequestContext
+        self,
+        open_keeper: Callable[[], Keeper],
+        tool: str,
+        arguments: Fields,
+        context: RequestContext,
     ) -> None:
         from threading import Thread  # most servers never run a gate
 
         self._open = open_keeper
+        self._tool = tool
         self._arguments = arguments
         self._context = context
         self.id = context.id
@@ -170,24 +194,20 @@ class GateRun:
         try:
             result = tool_result(self._run())
         except Exception as error:  # noqa: BLE001 - every call is answered
-            result = tool_failure(error, self._arguments)
+            result = _failure(error, self._open, self._tool, self._arguments)
         if not self.is_cancelled:
             self._context.answer(result)
 
     def _run(self) -> Fields:
-        name = self._arguments["gate"]
-        receipt = self._open().run_gate(
-            name,
-            timeout=self._arguments.get("timeout"),
-            echo=self._take_output,
-            is_cancelled=self._report_progress,
+        options: Fields = {
+            "timeout": self._arguments.get("timeout"),
+            "echo": self._take_output,
+            "is_cancelled": self._report_progress,
             **workflow_tools.target(self._arguments),
-        )
-        gate = {"name": name, **receipt.state["gates"][name]}
-        fields = workflow_tools.changed(receipt, gate=gate)
-        if gate["passed"]:
-            return fields
-        return {**fields, "ok": False, "error": failed_run(f"gate {name}", gate)}
+        }
+        if self._arguments["action"] != "run":
+            return workflow_tools.take_step(self._open(), self._arguments["action"], options)
+        return workflow_tools.run_gate(self._open(), self._arguments["gate"], options)
 
     def _take_output(self, chunk: bytes) -> None:
         self._output = (self._output + chunk)[-_KEPT_OUTPUT_BYTES:]

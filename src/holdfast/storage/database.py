@@ -568,7 +568,7 @@ class Database:
         if error.errno in (ENOENT, ENOTDIR):
             return moved(self.folder)
         if error.errno in (ENOSPC, EDQUOT, EIO):
-            return errors.not_written(self.folder, error.strerror, "make room or mend the disk")
+            return errors.not_written(self.folder, error.strerror, "make room or fix the disk")
         return not_writable(self.folder, error.strerror or str(error))
 
 
@@ -645,7 +645,7 @@ def _storage(path: str, why: str) -> Fault:
     return Fault(
         "storage",
         f"the ledger cannot be read: {why} ({path})",
-        "mend the disk or the file, then run the same command again",
+        "fix the disk or the file, then run the same command again",
         path=path,
     )
 

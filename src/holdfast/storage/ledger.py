@@ -299,6 +299,13 @@ class Ledger:
             return self._events("ORDER BY seq DESC LIMIT ?", limit)
         return self._events("WHERE stream = ? ORDER BY version DESC LIMIT ?", stream, limit)
 
+    def last_seq(self, stream: str, *, besides: str) -> int:
+        """Return the seq of a stream's last event of another type than ``besides``; 0 if none."""
+        where = "stream = ? AND type <> ? ORDER BY version DESC"
+        query = f"SELECT seq FROM events WHERE {where} LIMIT 1"
+        row = self.database.row(query, (stream, besides))
+        return row[0] if row is not None else 0
+
     def event_at(self, seq: int, hash: str) -> Event | None:
         """Return the event with this seq and hash; ``None`` when it is not in the chain."""
         return next(self._events("WHERE seq = ? AND hash = ?", seq, hash), None)

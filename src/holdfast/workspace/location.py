@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.core.types import Fields
     from holdfast.system.disk import Disk
 
 LEDGER = "ledger.db"
@@ -50,8 +51,8 @@ _IGNORED = (
     ".claude/forge-context.json*",
 )
 _COMMIT_DIGITS = (40, 64)
-_MIN_COMMIT_DIGITS = 4
-"""The fewest digits of a commit id that git accepts."""
+_OBJECT_START_BYTES = 64
+"""Enough of a compressed object to tell its kind."""
 _IN_A_PROJECT = "run holdfast in a project's folder"
 _MAX_READ_BYTES = 16 * 1024 * 1024
 _RECORD_PREFIXES = tuple(line.partition("*")[0] for line in _IGNORED[1:])
@@ -170,12 +171,14 @@ class Workspace:
         return os.path.lexists(team) or os.path.lexists(person)
 
     def branch(self) -> str | None:
-        """Return the branch that is checked out or being rebased; ``None`` on a detached HEAD."""
+        """Return the branch that is checked out, rebased or bisected; ``None`` if there is none."""
         if self.git is None:
             return None
-        # During a rebase, ``HEAD`` names no branch.
-        for name in ("HEAD", "rebase-merge/head-name", "rebase-apply/head-name"):
+        # During a rebase or a bisection, ``HEAD`` names no branch.
+        for name in ("HEAD", "rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"):
             text = _read(os.path.join(self.git, name)).removeprefix("ref: ")
+            if name == "BISECT_START" and text and not _is_full_commit(text):
+                text = f"refs/heads/{text}"
             if text.startswith("refs/heads/"):
                 # Git allows any bytes in a branch name, but only text can be stored and printed.
                 raw = text.removeprefix("refs/heads/").encode(errors="surrogateescape")
@@ -191,12 +194,42 @@ class Workspace:
             return self._commit_of(head.removeprefix("ref: "))
         return head if _is_full_commit(head) else None
 
-    def commit_named(self, name: str | None) -> str | None:
-        """Return the commit of ``HEAD`` or of a branch. Return any other name unchanged."""
-        if not isinstance(name, str) or not is_encodable(name):
-            return name
-        commit = self.commit() if name == "HEAD" else self._commit_of(f"refs/heads/{name}")
-        return commit or name
+    def facts(self) -> Fields:
+        """Return what the phases of a workflow may need of git (``core.workflow.needs``)."""
+        if self.git is None:
+            return {"git": False}
+        branch = self.branch()
+        is_main = branch in self.main_branches()
+        return {"git": True, "branch": branch, "is_main": is_main, "head": self.commit()}
+
+    def main_branches(self) -> tuple[str, ...]:
+        """Return the branch that the remote calls its main one, else the usual names of it."""
+        head = _read(os.path.join(self.common or "", "refs", "remotes", "origin", "HEAD"))
+        prefix = "ref: refs/remotes/origin/"
+        return (head.removeprefix(prefix),) if head.startswith(prefix) else ("main", "master")
+
+    def known_commit(self, name: str) -> str | None:
+        """Return the id of ``HEAD``, a branch, or a full id, if git's files show that it exists.
+
+        ``None`` says nothing: git may have packed it, or know it by another name.
+        """
+        if not is_encodable(name):
+            return None
+        if name == "HEAD":
+            return self.commit()
+        if not _is_full_commit(name):
+            return self._commit_of(f"refs/heads/{name}")
+        try:
+            with open(os.path.join(self.common or "", "objects", name[:2], name[2:]), "rb") as file:
+                start = file.read(_OBJECT_START_BYTES)
+        except OSError:
+            return None
+        from zlib import decompressobj, error
+
+        try:
+            return name if decompressobj().decompress(start, 7) == b"commit " else None
+        except error:
+            return None
 
     def can_switch(self, branch: str) -> bool:
         """Return True if the branch exists and no worktree has it checked out."""
@@ -275,7 +308,9 @@ class Workspace:
     def inside(self, root: str, path: str) -> str:
         """Return a record's absolute path; raise ``Refused`` if it is not one, or is a link."""
         if not path.startswith(_RECORD_PREFIXES) or ".." in path.split("/") or "\0" in path:
-            raise Refused("outside", f"{path[:200]!r} is no place for a record", "holdfast verify")
+            raise Refused(
+                "outside", f"{path[:200]!r} is not a place for a record", "holdfast verify"
+            )
         full = os.path.join(root, path)
         if os.path.islink(full):
             raise Refused(
@@ -325,12 +360,6 @@ class Workspace:
                 disk.extend(path, (lead + "\n".join(missing) + "\n").encode())
         except OSError as error:
             note(f"git's exclude file could not be extended ({error.strerror})")
-
-
-def is_commit(text: str) -> bool:
-    """Return True if the text has the form of a commit id, full or abbreviated."""
-    is_hex = not text.lower().strip("0123456789abcdef")
-    return is_hex and _MIN_COMMIT_DIGITS <= len(text) <= max(_COMMIT_DIGITS)
 
 
 def _is_full_commit(text: str) -> bool:

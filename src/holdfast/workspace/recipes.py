@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.core.record_formats import FORMATS
+from holdfast.core.workflow.needs import CHECK, CHECKS, EVIDENCE, NEEDS
 from holdfast.errors import Fault, Refused
 from holdfast.workspace.settings import (
     MAX_COMMAND,
@@ -106,6 +107,9 @@ def check(raw: Fields, name: str) -> Recipe:
     checked: Json = check_table({"name": name, **raw}, "", _RECIPE, ("format", "phases"))
     recipe: Recipe = checked
     _check_whole(recipe)
+    for phase in recipe["phases"]:
+        if phase.pop("approval", False) and "approval" not in phase.get("needs", []):
+            phase["needs"] = [*phase.get("needs", []), "approval"]
     return recipe
 
 
@@ -192,6 +196,9 @@ def _check_whole(recipe: Recipe) -> None:
             raise BadValue(key, f"names no phase: {printable(name)}")
         if name == own:
             raise BadValue(key, "leads back to its own phase")
+    for inner in recipe.get("task_needs", {}):
+        if inner not in recipe.get("task_phases", []):
+            raise BadValue(f"task_needs.{printable(inner)}", "names none of task_phases")
     if recipe["format"] == "loop" and "mode" not in recipe:
         raise BadValue("mode", f"is missing: a loop has one of {', '.join(MODES)}")
     for key, owner in (("mode", "loop"), ("subject_key", "skill")):
@@ -285,7 +292,27 @@ def _gates(value: Json, key: str) -> dict[str, Fields]:
         for part, rule in _GATE.items():
             if part in gates[name]:
                 rule(gates[name][part], f"{gate}.{part}")
+        if gates[name].get("evidence") == CHECK and name not in CHECKS:
+            raise BadValue(f"{gate}.evidence", f"can be a check of {', '.join(CHECKS)} alone")
     return gates
+
+
+def _some_of(choices: Sequence[str]) -> Check:
+    """Return a check for a list of these words."""
+
+    def check_choices(value: Json, key: str) -> list[str]:
+        for index, item in enumerate(_names(value, key)):
+            _one_of(choices)(item, f"{key}[{index}]")
+        return list(value)
+
+    return check_choices
+
+
+def _task_needs(value: Json, key: str) -> dict[str, list[str]]:
+    check = _some_of(("tests", "failure"))
+    return {
+        name: check(needs, f"{key}.{printable(name)}") for name, needs in _table(value, key).items()
+    }
 
 
 def _fields(value: Json, key: str) -> Fields:
@@ -330,11 +357,16 @@ _PHASE: Rules = {
     "name": _name,
     "steps": _names,
     "next": _names,
+    "needs": _some_of(NEEDS),
     "approval": _flag,
     "sets_branch": _flag,
     "shows_tests": _flag,
 }
-_GATE: dict[str, Check] = {"command": _line(MAX_COMMAND), "timeout": check_duration}
+_GATE: dict[str, Check] = {
+    "command": _line(MAX_COMMAND),
+    "timeout": check_duration,
+    "evidence": _one_of(EVIDENCE),
+}
 _RECIPE: Rules = {
     "name": _name,
     "format": _one_of(tuple(FORMATS)),
@@ -343,6 +375,7 @@ _RECIPE: Rules = {
     "ttl": check_duration,
     "gates": _gates,
     "task_phases": _names,
+    "task_needs": _task_needs,
     "cycles_at": _name,
     "subject_key": _name,
     "context": _fields,

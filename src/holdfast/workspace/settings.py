@@ -78,6 +78,11 @@ class Settings:
         team, person = self.gates_of_team.get(name, {}), self._gates_of_person.get(name, {})
         return {**team, **person}, "command" in team and "command" not in person
 
+    def gate_names(self) -> list[str]:
+        """Return the names of the gates that have a command in the settings."""
+        gates = {**self.gates_of_team, **self._gates_of_person}
+        return [name for name in gates if "command" in self.gate(name)[0]]
+
     def graph(self) -> str:
         """Return which server keeps the memory graph: ``embedded``, ``off`` or ``mcp:NAME``.
 

@@ -73,7 +73,7 @@ def test_a_refusal_is_one_and_is_not_kept(memory, open_keeper, stuck):
     memory.set()
     open_keeper().start("apex", "one")
     stuck().advance()
-    with pytest.raises(Refused, match="is not approved"):
+    with pytest.raises(Refused, match="plan of apex-5bbf5a52 needs a person's approval"):
         stuck().advance()
     assert len(memory.entities()[pending(memory)[0]]) == 1
 

@@ -102,7 +102,8 @@ def test_a_completion_is_written_in_its_words(project):
     assert project.lines() == ["## Ended workflows", "- Completed APEX for Login: merged as #12"]
     project.keeper().start("tdd", "parse")
     project.keeper().complete(force=True, reason="tried")
-    assert "- Completed TDD for parse: ended, by force: tried" in project.lines()
+    forced = "(forced: phase green, phase refactor, phase commit, a test that fails)"
+    assert f"- Completed TDD for parse: ended, by force: tried {forced}" in project.lines()
 
 
 def test_an_expiry_is_written_in_its_words(project):
@@ -254,8 +255,9 @@ def test_forty_lines_are_the_most_and_the_oldest_completions_leave_first(project
     assert len(project.lines()) + 2 == 40
     assert sum(line.startswith("- Learning ") for line in project.lines()) == 30
     assert any(line.startswith("- Active APEX") for line in project.lines())
-    assert "- Completed TDD for task 14: ended, by force: x" in project.lines()
-    assert "- Completed TDD for task 0: ended, by force: x" not in project.lines()
+    ended = [line for line in project.lines() if "ended, by force: x (forced: " in line]
+    assert any(line.startswith("- Completed TDD for task 14: ") for line in ended)
+    assert not any(line.startswith("- Completed TDD for task 0: ") for line in ended)
 
 
 def self_id(project, number):

@@ -267,6 +267,9 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
         for task in _state(reader)["tasks"]
         if task["status"] != "completed"
     ],
+    "any task": lambda reader, _: [
+        (str(task["id"]), _short(task["description"])) for task in _state(reader)["tasks"]
+    ],
     "task phase": lambda reader, _: _plain(_state(reader)["recipe"].get("task_phases", [])),
     "unit": _units,
     "initiative": lambda reader, _: [
@@ -296,4 +299,9 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
         for violation in _state(reader)["violations"]
     ],
     "kind": lambda _reader, _: _plain(LEARNING_KINDS),
+    "reminder": lambda reader, _: [
+        (str(number), _short(text)) for number, text in enumerate(_state(reader)["reminders"], 1)
+    ],
+    "reading": lambda reader, _: _plain(_state(reader)["required_reading"]),
+    "key": lambda reader, _: _plain(_state(reader)["context"]),
 }

@@ -6,12 +6,21 @@ import sys
 
 from holdfast import answers
 from holdfast.answers import clean
-from holdfast.cli.answer import FAILED, Answer, answer_change, on_workflow
+from holdfast.cli.answer import (
+    FAILED,
+    Answer,
+    answer_change,
+    on_workflow,
+    require_person,
+    step_after,
+)
 from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, counted
+from holdfast.core.refusal import shell_word
 from holdfast.core.workflow import blocking
 from holdfast.core.workflow.evidence import enforcement
+from holdfast.core.workflow.needs import evidence_of
 from holdfast.keeper import Keeper, Receipt
 
 TYPE_CHECKING = False
@@ -21,14 +30,14 @@ if TYPE_CHECKING:
     from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields
 
-GROUPS["gate"] = "run a gate's command, record a claim about one, or list them"
+GROUPS["gate"] = "run a gate's command, record a claim, waive a gate, or list them"
 GROUPS["tests"] = "run the tests and record the result, or record one"
 GROUPS["files"] = "record the files that were touched"
 GROUPS["violation"] = "record what a review found, clear it, or list what is there"
 
 _MAX_TESTS, _MAX_OUTPUT_LINES = 20, 20
 _GATE = Parameter("NAME", "the gate", into="gate", names="gate")
-_LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
+LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
 
 
 @command(
@@ -36,30 +45,32 @@ _LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (defaul
     _GATE,
     Parameter(
         "[COMMAND]...",
-        "what to run, after -- (default: the recipe's command, once it is trusted)",
+        "what to run, after -- (default: the declared command, else the one that ran last)",
         into="words",
     ),
-    _LIMIT,
+    LIMIT,
     "holdfast gate run lint -- ruff check .",
     "holdfast gate run test",
 )
 def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     name = args["gate"]
     receipt = keeper.run_gate(
-        name, args["words"], timeout=args["timeout"], echo=_echo(args), **args["target"]
+        name, args["words"], timeout=args["timeout"], echo=echo_for(args), **args["target"]
     )
     gate = receipt.state["gates"][name]
     result = {"name": name, **gate}
-    return _run_answer(args, receipt, f"gate {name}", result, passed=gate["passed"])
+    return run_answer(args, receipt, f"gate {name}", result, passed=gate["passed"])
 
 
 @command(
-    "gate record: record what you know about a gate; it is shown as a claim",
+    "gate record: record a claim about a gate, or look it up; not for gates that run",
     _GATE,
     Parameter("[KEY=VALUE]...", "a field to keep with it", into="fields"),
     Parameter("--passed", "it passed"),
     Parameter("--failed", "it did not"),
+    Parameter("--also NAME...", "another gate, with the same result", names="gate"),
     "holdfast gate record security_review --passed findings=0",
+    "holdfast gate record security_review --also code_simplifier --passed",
     "holdfast gate record pr_created --passed pr_number=12 pr_url=https://example.org/12",
 )
 def gate_record(keeper: Keeper, args: Arguments) -> Answer:
@@ -67,8 +78,23 @@ def gate_record(keeper: Keeper, args: Arguments) -> Answer:
     if passed == args["failed"]:
         message = "`holdfast gate record` takes either --passed or --failed"
         raise Usage(message, "holdfast help gate record")
-    receipt = keeper.record_gate(gate, args["fields"], passed=passed, **args["target"])
-    return answer_change(args, receipt, f"claimed: gate {gate} {'passed' if passed else 'failed'}")
+    also = args["also"]
+    receipt = keeper.record_gate(gate, args["fields"], passed=passed, also=also, **args["target"])
+    how = "looked up" if receipt.state["gates"][gate].get("evidence") == "check" else "claimed"
+    names = f"gates {', '.join([gate, *also])}" if also else f"gate {gate}"
+    return answer_change(args, receipt, f"{how}: {names} {'passed' if passed else 'failed'}")
+
+
+@command(
+    "gate waive: decide, as a person, that a gate need not be passed",
+    _GATE,
+    Parameter("--reason TEXT", "why", required=True),
+    "holdfast gate waive lint --reason 'The project has no linter'",
+)
+def gate_waive(keeper: Keeper, args: Arguments) -> Answer:
+    require_person(f"gate waive {shell_word(args['gate'])} --reason TEXT")
+    receipt = keeper.waive_gate(args["gate"], args["reason"], **args["target"])
+    return answer_change(args, receipt, f"gate {args['gate']} waived: {args['reason']}")
 
 
 @command(
@@ -79,10 +105,14 @@ def gate_record(keeper: Keeper, args: Arguments) -> Answer:
 def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
     state, gates = receipt.state, receipt.state["gates"]
+    rows = [
+        {"name": name, "needs": evidence_of(state, name), **gate} for name, gate in gates.items()
+    ]
     return Answer(
-        {"gates": [{"name": name, **gate} for name, gate in gates.items()], "id": state["id"]},
-        lambda screen: gate_lines(screen, gates, "") if gates else ["No gate is known."],
+        {"gates": rows, "id": state["id"]},
+        lambda screen: gate_lines(screen, state, "") if gates else ["No gate is known."],
         receipt.notes,
+        step=step_after(args, receipt),
     )
 
 
@@ -94,7 +124,7 @@ on_workflow(
     "holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",
 )(Keeper.add_violation, "violation {code} recorded: {details}")
 on_workflow(
-    "violation clear: say that a violation is mended",
+    "violation clear: say that a violation is fixed",
     Parameter("CODE", "its name", names="violation"),
     "holdfast violation clear V-TEST-03",
 )(Keeper.clear_violation, "violation {code} cleared")
@@ -123,22 +153,22 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
         elif fields["blocking"]:
             yield screen.paint(f"  {clean(fields['summary'])}: the work is not handed over", "warn")
 
-    return Answer(fields, lines, receipt.notes)
+    return Answer(fields, lines, receipt.notes, step=step_after(args, receipt))
 
 
 @command(
     "tests run: run the tests and record which failed; exit code 4 when one did",
-    Parameter("COMMAND...", "what to run, after --", into="words"),
-    _LIMIT,
+    Parameter("[COMMAND]...", "what to run, after -- (default: what ran last)", into="words"),
+    LIMIT,
     "holdfast tests run -- pytest -q",
 )
 def tests_run(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.run_tests(
-        args["words"], timeout=args["timeout"], echo=_echo(args), **args["target"]
+        args["words"], timeout=args["timeout"], echo=echo_for(args), **args["target"]
     )
     tests = receipt.state["tests"]
     passed = tests.get("last_result") == "passed"
-    return _run_answer(args, receipt, "tests", dict(tests), passed=passed)
+    return run_answer(args, receipt, "tests", dict(tests), passed=passed)
 
 
 @command(
@@ -180,16 +210,23 @@ on_workflow(
 )(Keeper.sync_files, _files_synced)
 
 
-def _run_answer(
-    args: Arguments, receipt: Receipt, what: str, result: Fields, *, passed: bool
-) -> Answer:
-    """Answer a command that ran something, with the end of its output if it failed."""
+def run_answer(
+    args: Arguments, receipt: Receipt, what: str, result: Fields, *, passed: bool,
+    is_good: bool | None = None,
+) -> Answer:  # fmt: skip
+    """Answer a command that ran something, with the end of its output if it failed.
+
+    ``is_good``: whether the result is what was asked for, if that is not a run that passed.
+    """
+    is_good = passed if is_good is None else is_good
 
     def lines(screen: Screen) -> Iterator[str]:
         facts = [how_it_ended(result), seconds(result.get("duration_ms"))]
         facts += [f"{count} {name}" for name, count in result.get("counts", {}).items() if count]
-        mark, became = ("completed", "passed") if passed else ("blocked", "failed")
-        yield screen.row(mark, f"{what} {became}", *facts)
+        became = "passed" if passed else "failed"
+        if what == "red":
+            became = "done: a test fails, as it must" if is_good else "shows no test that fails"
+        yield screen.row("completed" if is_good else "blocked", f"{what} {became}", *facts)
         for name in result.get("failing_tests", [])[:_MAX_TESTS]:
             yield f"  {screen.mark('blocked')} {clean(name)}"
         tail = str(result.get("output_tail") or result.get("last_error") or "")
@@ -198,16 +235,15 @@ def _run_answer(
                 yield screen.paint(f"  | {clean(line)}", "dim")
 
     return Answer(
-        lambda: answers.run(receipt, what, result, passed=passed),
+        lambda: answers.run(receipt, what, result, is_good=is_good),
         lines,
         notes=receipt.notes,
-        state=receipt.state,
-        aimed=args["is_aimed"],
-        code=0 if passed else FAILED,
+        step=step_after(args, receipt),
+        code=0 if is_good else FAILED,
     )
 
 
-def _echo(args: Arguments) -> Callable[[bytes], None] | None:
+def echo_for(args: Arguments) -> Callable[[bytes], None] | None:
     """Return a function that shows a command's output on a terminal as it comes."""
     out = sys.stderr
     if args["json"] or out is None or not out.isatty():

@@ -39,6 +39,36 @@ _NOT_NAMES = ("", "file", "@file", "command")
 _SAME_EVERYWHERE = ("agent", "shell")
 _NUMBERED = ("task", "unit", "milestone")
 _WITHOUT_DIGITS = dict.fromkeys(map(ord, "0123456789"))
+DAILY: dict[str, tuple[tuple[str, str], ...]] = {
+    "Begin": (
+        ("init", "set up Claude Code in this project (once)"),
+        ("doctor", "check that everything works here"),
+        ("start dev FILE", "start a workflow, or resume it"),
+        ("recipes", "list what a workflow can be started from"),
+    ),
+    "Work": (
+        ("task add TEXT", "add a task"),
+        ("red -- CMD", "run the tests: a new one must fail"),
+        ("green", "run them again: now they must pass"),
+        ("refactor", "and again, after the code was improved"),
+        ("commit -m TEXT", "commit what is staged, and complete the task"),
+        ("gate run NAME -- CMD", "run a check, and keep the result as evidence"),
+        ("advance", "complete the phase, and start the next"),
+        ("remind TEXT", "leave a rule for every later session"),
+        ("undo", "take your last change back"),
+    ),
+    "Look": (
+        ("status", "list the active workflows"),
+        ("show", "show this one: phases, tasks, gates, reading"),
+        ("resume", "take it up in this session, and print its briefing"),
+    ),
+    "End": (("complete", "finish the workflow, or list what is pending"),),
+}
+"""The first page: commands of a day as they are typed, at most 17, so that it fits 24 lines."""
+_DAILY_FOOTER = (
+    "`holdfast` alone shows what is going on here. Every command takes --json.",
+    "More about one: holdfast help COMMAND   All commands: holdfast help --all",
+)
 _FOOTER = (
     "  holdfast                 what is going on here, and what is likely next",
     "  holdfast help COMMAND    more about one command",
@@ -49,21 +79,23 @@ _FOOTER = (
 
 
 @command(
-    "help: show help for everything or for one command",
+    "help: show the commands of a day, all commands, or one of them",
     Parameter("[COMMAND]...", "the command", into="topic", names="command"),
+    Parameter("--all", "all commands, with the options that every one has"),
     "holdfast help task done",
+    "holdfast help --all",
     workspace=False,
 )
 def answer(args: Arguments) -> Answer:
-    text = help_text(args["topic"])
+    text = help_text(args["topic"], everything=args["all"])
     return Answer({"help": text}, lambda _screen: text.split("\n"))
 
 
-def help_text(topic: list[str]) -> str:
+def help_text(topic: list[str], *, everything: bool = False) -> str:
     """Return the help for these words; raise ``Usage`` if no command has them."""
     name = " ".join(topic)
     if not name:
-        return overview()
+        return overview() if everything else first_page()
     if name in load_all():
         return command_help(name)
     if name in GROUPS:
@@ -72,9 +104,28 @@ def help_text(topic: list[str]) -> str:
     raise unknown_command(["help", *topic], 3 if inner else 2, inner)
 
 
+def first_page() -> str:
+    """Return the commands of a day, on one screen of 80 columns and 24 lines."""
+    rows = [
+        ("" if number else group, line, text)
+        for group, commands in DAILY.items()
+        for number, (line, text) in enumerate(commands)
+    ]
+    first, second = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join(
+        [
+            "Holdfast keeps the state of a coding agent's work: holdfast COMMAND [OPTIONS]",
+            "",
+            *[f"{group:{first}}  {line:{second}}  {text}" for group, line, text in rows],
+            "",
+            *_DAILY_FOOTER,
+        ]
+    )
+
+
 def overview() -> str:
     lines = [
-        "holdfast keeps the state of an agent's work, through anything.",
+        "Holdfast keeps the state of a coding agent's work.",
         "",
         "  holdfast COMMAND [ARGUMENTS] [OPTIONS]",
     ]

@@ -6,8 +6,10 @@ from holdfast.answers import clean
 from holdfast.cli.answer import Answer, ChangeKind
 from holdfast.cli.parser import GROUPS, Parameter, command
 from holdfast.cli.screen import Screen, count_cells, draw_bar, pad, shorten
-from holdfast.core.initiatives import CREATE, current_of
+from holdfast.core.initiatives import current_of, find_milestone, next_step, next_step_of
+from holdfast.core.next_step import NextStep, step_of_hint
 from holdfast.core.refusal import shell_word
+from holdfast.core.selection import join_names
 from holdfast.initiatives import Initiatives
 from holdfast.keeper.logs import initiative_view
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.cli.parser import Arguments
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Initiative, Milestone
     from holdfast.keeper import Keeper, Receipt
 
 GROUPS["initiative"] = "goals that last for months, milestone by milestone"
@@ -31,7 +33,7 @@ _MARKS = {
 """The status whose mark shows one that has none of its own."""
 
 
-def _answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
+def _answer(args: Arguments, receipt: Receipt, done: str) -> Answer:
     """Answer a command that changed an initiative; ``done`` says what it did."""
     state = receipt.state
     current = current_of(state)
@@ -40,10 +42,15 @@ def _answer(_args: Arguments, receipt: Receipt, done: str) -> Answer:
     def lines(screen: Screen) -> Iterator[str]:
         about = f"  {screen.paint(_position(screen, initiative), 'dim')}" if initiative else ""
         yield f"{screen.mark('completed')} {clean(done)}{about}"
-        if initiative:
-            yield f"  next: {clean(initiative['next'])}"
 
-    return Answer({"initiative": initiative, "seqs": receipt.seqs}, lines, receipt.notes)
+    return Answer(
+        {"initiative": initiative, "seqs": receipt.seqs},
+        lines,
+        receipt.notes,
+        step=lambda: next_step_of(
+            state, (receipt.facts or {}).get("workflows", ()), after=args["command"]
+        ),
+    )
 
 
 on_initiative = ChangeKind({"id": "id"}, _answer, Initiatives)
@@ -79,11 +86,36 @@ on_initiative(
     Parameter("--done", "it is done"),
     "holdfast initiative task M1 'List all readers' --done",
 )(Initiatives.task, _task_became)
+
+
+def _milestone_completed(receipt: Receipt, values: Fields) -> str:
+    current = current_of(receipt.state)
+    milestone = current and find_milestone(current, values["milestone"])
+    done = f"milestone {values['milestone']} completed"
+    return done + _forced_text(milestone) if milestone else done
+
+
+def _finished(receipt: Receipt, _values: Fields) -> str:
+    current = current_of(receipt.state)
+    return "initiative completed" + (_forced_text(current) if current else "")
+
+
+def _forced_text(entry: Initiative | Milestone | Fields) -> str:
+    """Return what was left open and why, of a milestone or an initiative completed by force."""
+    forced = entry.get("forced")
+    if not forced:
+        return ""
+    return f" by force ({forced['reason']}), left open: {join_names(forced['open'])}"
+
+
 on_initiative(
     "initiative complete: complete a milestone; the next one is current",
     _MILESTONE,
+    Parameter("--force", "although tasks are open"),
+    Parameter("--reason TEXT", "why, with --force"),
     "holdfast initiative complete M1",
-)(Initiatives.complete, "milestone {milestone} completed")
+    "holdfast initiative complete M1 --force --reason 'the rest is in M2'",
+)(Initiatives.complete, _milestone_completed)
 on_initiative(
     "initiative block: say that the initiative cannot go on",
     Parameter("--reason TEXT", "why", required=True),
@@ -98,7 +130,7 @@ on_initiative(
     Parameter("--reason TEXT", "why, with --force"),
     "holdfast initiative finish",
     "holdfast initiative finish --force --reason 'sold'",
-)(Initiatives.finish, "initiative completed")
+)(Initiatives.finish, _finished)
 on_initiative(
     "initiative archive: archive an initiative that is completed", "holdfast initiative archive"
 )(Initiatives.archive, "initiative archived")
@@ -111,8 +143,20 @@ on_initiative(
     "holdfast initiative show 'Tidy billing' --json",
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
-    fields, notes = Initiatives(keeper).show(args["name"])
-    return Answer(fields, lambda screen: initiative_page(screen, fields), notes)
+    initiatives = Initiatives(keeper)
+    fields, notes = initiatives.show(args["name"])
+
+    def step() -> NextStep | None:
+        shown, current = fields["initiative"], initiatives.all()["current"]
+        if shown is not None and shown["key"] != current:
+            about = f"to go on with {shown['name']}"
+            return NextStep(about, ["initiative", "use", shown["name"]])
+        if shown is None and fields["recoverable"]:
+            about = "take in what the milestone files tell"
+            return NextStep(about, ["initiative", "recover", fields["recoverable"][0]])
+        return initiatives.next_step(after=args["command"])
+
+    return Answer(fields, lambda screen: initiative_page(screen, fields), notes, step=step)
 
 
 on_initiative(
@@ -121,7 +165,7 @@ on_initiative(
     "holdfast initiative use tidy-billing",
 )(Initiatives.use, "{name} is the current initiative")
 on_initiative(
-    "initiative sync: compare all that tells where it stands, and mend what is stale",
+    "initiative sync: compare all sources of where it stands, and fix what is stale",
     Parameter("--from files", "take what the milestone files say", into="source"),
     "holdfast initiative sync",
     "holdfast initiative sync --from files",
@@ -134,14 +178,23 @@ on_initiative(
 )(Initiatives.recover, "recovered, and a fresh checkpoint written")
 
 
+def step_after_refusal(error: Fields, args: Arguments, keeper: Keeper) -> NextStep | None:
+    """Return what the hint of a refusal names, else the next step of the current initiative."""
+    initiatives = Initiatives(keeper)
+    current = initiatives.current()
+    usual = None if current is None else next_step(current)
+    hinted = step_of_hint(error["hint"])
+    if hinted is not None and (usual is None or hinted.command != usual.command):
+        return hinted
+    return initiatives.next_step(after=args["command"])
+
+
 def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
     """Yield an initiative with its milestones, and all that belongs to it."""
     initiative = fields["initiative"]
     if initiative is None:
         yield "No initiative is known here."
         yield from _elsewhere(screen, fields)
-        if not fields["recoverable"]:
-            yield screen.paint(f"  next: {CREATE}", "dim")
         return
     name = screen.paint(clean(initiative["name"]), "strong")
     position = screen.paint(_position(screen, initiative), "dim")
@@ -149,6 +202,8 @@ def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
     yield f"{screen.mark(mark)} {name}  {position}"
     if initiative.get("reason"):
         yield "  " + screen.paint(f"blocked: {clean(initiative['reason'])}", "warn")
+    if initiative.get("forced"):
+        yield "  " + screen.paint(clean(f"completed{_forced_text(initiative)}"), "warn")
     yield ""
     yield from _milestones(screen, initiative)
     workflows = []
@@ -166,7 +221,6 @@ def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
         yield "  " + screen.paint(clean(text), "warn")
     yield from _elsewhere(screen, fields)
     yield ""
-    yield f"  next: {clean(initiative['next'])}"
 
 
 def _section(screen: Screen, title: str, lines: list[str]) -> Iterator[str]:
@@ -226,6 +280,8 @@ def _milestones(screen: Screen, initiative: Fields) -> Iterator[str]:
             f"{screen.paint(name, 'strong') if is_current else name}  {pad(title, room)}  "
             f"{draw_bar(screen, share, length)} {counted}"
         ).rstrip()
+        if milestone.get("forced"):
+            yield " " * 6 + screen.paint(clean(f"completed{_forced_text(milestone)}"), "warn")
         if is_current:
             for task in milestone["tasks"]:
                 mark = "completed" if task["done"] else "pending"

@@ -8,10 +8,12 @@ import sys
 
 from holdfast import answers
 from holdfast.answers import clean
-from holdfast.cli.answer import FAILED, Answer, ChangeKind, answer_change
+from holdfast.cli.answer import FAILED, Answer, ChangeKind, answer_change, step_after
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, counted, next_lines
-from holdfast.core.refusal import shell_word
+from holdfast.core.next_step import next_fields, next_step, step_of_hint
+from holdfast.core.refusal import shell_line
+from holdfast.errors import HoldfastError
 from holdfast.loops import Loops
 
 TYPE_CHECKING = False
@@ -20,11 +22,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.cli.parser import Arguments
+    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Task, Workflow
     from holdfast.keeper import Keeper, Receipt
 
 GROUPS["loop"] = "units of work in bounded iterations, confirmed and verified"
-GROUPS["loop guardrail"] = "lessons that every iteration is told"
+GROUPS["loop guardrail"] = "lessons that every iteration reads"
 
 _SLUG = Parameter(
     "[SLUG]", "the loop's name (default: the one that is active)", kind="id", names="loop"
@@ -38,6 +41,8 @@ _NO_UNIT = {
     "wait": "no unit is ready",
     "archive": "every unit is done",
 }
+_LOOKS = (["loop", "next"], ["loop", "status"])
+"""Commands that only show where a loop stands."""
 _DUE = {"confirm": ", to be confirmed", "verify": ", to be verified", "timeout": ", out of them"}
 
 
@@ -126,9 +131,9 @@ def _turn_lines(screen: Screen, turn: Fields, notes: list[str]) -> Iterator[str]
         if "choices" in turn:
             yield f"  choices: {clean(turn['choices'])}"
     yield from map(screen.note, notes)
-    yield f"  next: {clean(turn['command'])}"
+    yield f"  next: {clean(shell_line(turn['command']))}"
     for alternative in turn.get("or", ()):
-        yield f"    or: {clean(alternative)}"
+        yield f"    or: {clean(shell_line(alternative))}"
 
 
 def _unit_became(what: str) -> Callable[[Receipt, Fields], str]:
@@ -207,18 +212,21 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     if not args["run"] or status == ": done":
         return answer_change(args, receipt, done)
     task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)
-    aim = f" -w {shell_word(args['workflow'])}" if args["workflow"] else ""
-    why, following = str(task.get("remaining") or ""), f"holdfast loop next{aim}"
+    why, following = str(task.get("remaining") or ""), step_after(args, receipt)()
 
     def lines(screen: Screen) -> Iterator[str]:
         yield screen.row("blocked", done)
         for line in why.split("\n"):
             yield f"  {clean(line)}"
-        yield from map(screen.note, receipt.notes)
-        yield f"  next: {clean(following)}"
 
     return Answer(
-        lambda: answers.failed_verification(receipt, unit, why, following), lines, code=FAILED
+        lambda: answers.failed_verification(
+            receipt, unit, why, following.text if following else ""
+        ),
+        lines,
+        receipt.notes,
+        step=lambda: following,
+        code=FAILED,
     )
 
 
@@ -238,7 +246,7 @@ on_loop(
     "holdfast loop extend T1 --max 10",
 )(Loops.extend, "{unit} may take {max} iterations")
 on_loop(
-    "loop guardrail add: add a lesson that every later iteration is told",
+    "loop guardrail add: add a lesson that every later iteration reads",
     Parameter("--when TEXT", "when it applies", required=True),
     Parameter("--problem TEXT", "what went wrong", required=True),
     Parameter("--solution TEXT", "how to avoid it", required=True),
@@ -266,21 +274,28 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
     else:
         receipt = loops.show(slug)
         states, notes = [receipt.state], receipt.notes
-    following = "" if states else loops.opening()[1]
 
     def lines(screen: Screen) -> Iterator[str]:
         if not states:
             yield "No loop is active here."
-            yield screen.paint(f"  next: {clean(following)}", "dim")
+            yield from next_lines(screen, step())
         for state in states:
-            yield from loop_lines(screen, state)
+            yield from _loop_lines(screen, state)
+
+    def step() -> NextStep | None:
+        if not states:
+            return step_of_hint(loops.opening()[1])
+        # Of several, the caller's own or the newest.
+        mine = [state for state in states if not loops.needs_explicit_id(state)]
+        is_named = not mine or args["is_aimed"] or args["slug"] is not None
+        return next_step((mine or states)[0], is_named=is_named)
 
     views = [answers.workflow_view(state, state["record"]) for state in states]
-    return Answer({"loops": views}, lines, notes)
+    return Answer({"loops": views, "next": next_fields(step())}, lines, notes)
 
 
-def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
-    """Yield a loop with its units."""
+def _loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
+    """Yield a loop with its units and its next step."""
     done = sum(task["status"] == "completed" for task in state["tasks"])
     facts = [
         state["status"].replace("_", " "),
@@ -306,7 +321,7 @@ def loop_lines(screen: Screen, state: Workflow) -> Iterator[str]:
             str(task.get("reason") or ""),
             f"after {depends}" if depends else "",
         )
-    yield from next_lines(screen, state, aimed=True)
+    yield from next_lines(screen, next_step(state, is_named=True))
 
 
 @command(
@@ -374,9 +389,12 @@ def run(keeper: Keeper, args: Arguments) -> Answer:
         if is_watched:
             out.write(line_start)
             out.flush()
+    step, notes = result.pop("next"), result.pop("notes")
     return Answer(
-        lambda: answers.loop_run(result),
+        answers.loop_run(result, step.text if step else ""),
         lambda screen: _run_lines(screen, result),
+        notes,
+        step=lambda: step,
         code=0 if result["finished"] else FAILED,
     )
 
@@ -388,8 +406,21 @@ def _run_lines(screen: Screen, result: Fields) -> Iterator[str]:
     yield screen.row(mark, f"{result['loop']}: {counted(result['turns'], 'turns')}; done: {done}")
     for name, why in result["stuck"].items():
         yield "  " + screen.row("blocked", f"{name} {why}")
-    yield from map(screen.note, result["notes"])
-    yield f"  next: {clean(result['next'])}"
+
+
+def step_after_refusal(error: Fields, args: Arguments, keeper: Keeper) -> NextStep | None:
+    """Return what the hint of a refusal names; if that only shows the loop, the next step."""
+    hinted = step_of_hint(error["hint"])
+    words = [] if hinted is None else hinted.words
+    words = words[2:] if words[:1] == ["-w"] else words
+    if words and words[0] != "show" and words[:2] not in _LOOKS:
+        return hinted
+    try:
+        state = Loops(keeper).show(args.get("slug") or args["workflow"]).state
+    except HoldfastError:
+        return hinted
+    is_named = args["is_aimed"] or Loops(keeper).needs_explicit_id(state)
+    return next_step(state, is_named=is_named, after=args["command"]) or hinted
 
 
 def _named_answer(keeper: Keeper, args: Arguments, receipt: Receipt, done: str) -> Answer:

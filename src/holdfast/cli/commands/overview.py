@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.overview import Overview
-    from holdfast.workspace.location import Workspace
 
     Next = tuple[str, str]
     """A command, and what it is for."""
@@ -53,7 +52,7 @@ def overview(keeper: Keeper, args: Arguments) -> Answer:
     if workflow is not None and workflow not in view.states:
         workflow = keeper.show(workflow=workflow).state["id"]
     view.mine = workflow or view.mine
-    commands = _likely_commands(view, workspace, is_named=workflow is not None)[:_MAX_COMMANDS]
+    commands = _likely_commands(keeper, view, is_named=workflow is not None)[:_MAX_COMMANDS]
     fields: Fields = {
         "folder": workspace.root,
         "git": workspace.git is not None,
@@ -77,8 +76,9 @@ def overview(keeper: Keeper, args: Arguments) -> Answer:
     return Answer(fields, lambda screen: _lines(screen, fields), [*notes, *keeper.drain_notes()])
 
 
-def _likely_commands(view: Overview, workspace: Workspace, *, is_named: bool) -> list[Next]:
+def _likely_commands(keeper: Keeper, view: Overview, *, is_named: bool) -> list[Next]:
     """Return the commands that are likely next; ``is_named``: the caller named the workflow."""
+    workspace = keeper.workspace
     # The caller's workflow, else the newest that could be theirs.
     candidates: Any = [view.mine]
     if view.mine is None and view.why is not None:
@@ -86,7 +86,7 @@ def _likely_commands(view: Overview, workspace: Workspace, *, is_named: bool) ->
     likely = [row for row in view.rows if row["id"] in candidates]
     row = next(iter([*likely, *view.rows]), None)
     if view.unwritable:
-        doctor = ("holdfast doctor", "what is wrong here, and what mends it")
+        doctor = ("holdfast doctor", "what is wrong here, and how to fix it")
         if row is None:
             return [doctor, _RECIPES, _DEMO]
         return [(f"holdfast show {shell_word(row['id'])}", "all about it"), doctor, _WATCH]
@@ -110,8 +110,8 @@ def _likely_commands(view: Overview, workspace: Workspace, *, is_named: bool) ->
     if state is None:
         take = (f"holdfast resume {name}", "take this one up: its briefing")
         return [*switch, take, (f"holdfast show {name}", "all about it"), *goal[:1], _WATCH]
-    about, words = next_step(state, is_named=is_named) or ("", ["show", state["id"]])
-    step = (" ".join(["holdfast", *map(shell_word, words)]), about)
+    following = next_step(state, keeper.session.facts(state), is_named=is_named)
+    step = (following.text, following.about) if following else (f"holdfast show {name}", "")
     resume = "holdfast resume" + (f" {shell_word(state['id'])}" if is_named else "")
     return [*switch, step, (resume, "the briefing, in a new session"), *goal[:1], _WATCH]
 

@@ -16,7 +16,7 @@ from holdfast.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holdfast.cli.parser import Arguments
     from holdfast.cli.screen import Screen, Tone
@@ -60,7 +60,22 @@ def init(args: Arguments) -> Answer:
     agent, scope = _choice(args)
     agent, scope = agent or "claude", scope or "team"
     outcome = install(agent=agent, scope=scope, enforce=args["enforce"], dry_run=args["dry_run"])
-    return _answer(outcome, args, agent, scope)
+    return _answer(outcome, args, agent, scope, [] if args["dry_run"] else _to_do(agent, scope))
+
+
+def _to_do(agent: str, scope: str) -> list[str]:
+    """Return what a user does after ``init``, one thing in a line."""
+    from holdfast.install.agents import AGENTS
+    from holdfast.install.client_files import SKILL_PREFIX
+
+    client, start = AGENTS[agent], "holdfast start dev FILE"
+    if client.skills_folder(scope) is not None:
+        start = f"{client.skill_call.format(SKILL_PREFIX + 'dev')}, or in a terminal: {start}"
+    return [
+        f"Restart {client.title} in this project: it reads its hooks when a session starts.",
+        f"Then begin: {start}",
+        "holdfast doctor tries everything that was set up.",
+    ]
 
 
 @command(
@@ -79,7 +94,13 @@ def uninstall(args: Arguments) -> Answer:
     return _answer(outcome, args, agent, scope)
 
 
-def _answer(outcome: SetupOutcome, args: Arguments, agent: str | None, scope: str | None) -> Answer:
+def _answer(
+    outcome: SetupOutcome,
+    args: Arguments,
+    agent: str | None,
+    scope: str | None,
+    to_do: Sequence[str] = (),
+) -> Answer:
     fields: Fields = {
         "files": [change.as_fields() for change in outcome.changes],
         "agent": agent,
@@ -87,9 +108,23 @@ def _answer(outcome: SetupOutcome, args: Arguments, agent: str | None, scope: st
         "dry_run": args["dry_run"],
     }
     # A line of a diff is one line, however long it is.
-    return Answer(
+    answer = SetupAnswer(
         fields, lambda screen: settings_lines(screen, fields), outcome.notes, is_wrapped=False
     )
+    answer.to_do = to_do
+    return answer
+
+
+class SetupAnswer(Answer):
+    """An answer that ends with what the user does next."""
+
+    to_do: Sequence[str] = ()
+
+    def all_lines(self, screen: Screen) -> Iterator[str]:
+        yield from super().all_lines(screen)
+        if self.to_do:
+            yield ""
+            yield from self.to_do
 
 
 def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
@@ -255,7 +290,7 @@ def export_memory(args: Arguments) -> Answer:
         fields = graph.export(args["path"])
         notes = graph.notes
     counts = f"{fields['entities']} entities and {fields['relations']} relations"
-    backup = f"; what stood there is {fields['kept']}" if fields["kept"] else ""
+    backup = f"; the previous file is {fields['kept']}" if fields["kept"] else ""
     return answer_done(f"{counts} written to {fields['path']}{backup}", fields, notes)
 
 
@@ -275,7 +310,7 @@ def _open_graph(args: Arguments) -> MemoryGraph:
 
 
 @command(
-    "doctor: see whether all works here; each trouble with the command that mends it",
+    "doctor: check that everything works here, and say how to fix what does not",
     "holdfast doctor",
 )
 def doctor(keeper: Keeper, _args: Arguments) -> Answer:

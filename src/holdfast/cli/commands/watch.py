@@ -202,7 +202,7 @@ def view_items(view: Fields) -> dict[Key, object]:
     for name, state in view["states"].items():
         items[name,] = (state["status"], state["title"])
         items[name, "phases"] = [(p["name"], p["status"]) for p in state["phases"]]
-        items[name, "gates"] = {gate: gate_mark(fields) for gate, fields in state["gates"].items()}
+        items[name, "gates"] = {gate: gate_mark(state, gate) for gate in state["gates"]}
         for task in state["tasks"]:
             items[name, "task", str(task["id"])] = task
     if view["initiative"] is not None:
@@ -296,7 +296,7 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
         key = (name, "task", str(task["id"]))
         block.append(Line(f"    {screen.mark(task['status'])} {text}", key, is_done=is_done))
     if state["gates"]:
-        gates = [f"{screen.mark(gate_mark(g))} {clean(gate)}" for gate, g in state["gates"].items()]
+        gates = [f"{screen.mark(gate_mark(state, g))} {clean(g)}" for g in state["gates"]]
         text = screen.paint("  gates  ", "dim") + "  ".join(gates)
         block.append(Line(text, (name, "gates")))
     return block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import answers
 from holdfast.answers import clean
-from holdfast.cli.answer import Answer, answer_change, on_workflow
+from holdfast.cli.answer import Answer, answer_change, on_workflow, step_after
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import (
     Screen,
@@ -15,30 +15,34 @@ from holdfast.cli.screen import (
     next_lines,
     table_lines,
 )
-from holdfast.core.next_step import current_task, inner_phase
+from holdfast.core.next_step import current_task, lessons, next_fields
 from holdfast.core.refusal import shell_word
 from holdfast.core.workflow import (
     declared_phase,
     find_phase,
     is_active,
     is_floating,
-    is_passed,
+    unread,
 )
 from holdfast.core.workflow.lifecycle import (
     describe_pending,
     feature_position,
     other_context,
-    pending,
+    overruled,
 )
+from holdfast.core.workflow.needs import evidence_of, is_passed
+from holdfast.core.workflow.tasks import commits_of, inner_phase
 from holdfast.errors import Fault
 from holdfast.keeper import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holdfast.cli.parser import Arguments
+    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Phase, Recipe, Task, Workflow
+    from holdfast.keeper import Receipt
 
 _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
 """Columns that a narrow terminal does without, in this order."""
@@ -47,7 +51,8 @@ _COMMIT_CHARS = 12
 _PHASE_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "reason", "steps")
 _GATE_FIELDS = (
     "status", "passed", "last_run", "evidence", "command", "timeout", "exit_code", "signal",
-    "timed_out", "cancelled", "duration_ms", "output_tail", "commit", "tree",
+    "timed_out", "cancelled", "duration_ms", "output_tail", "commit", "tree", "reason",
+    "waived_at",
 )  # fmt: skip
 _RECIPE_OPTIONAL_COLUMNS = ("title", "source", "format")
 _RECIPE_FACTS = {
@@ -97,6 +102,7 @@ _INNER_PHASES = {
 def start(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.start(**args["own"], **args["target"])
     state, is_resumed = receipt.state, bool(receipt.resumed)
+    summary = Summary(keeper, receipt) if is_resumed else None
 
     def lines(screen: Screen) -> Iterator[str]:
         title = clean(state["title"] or state["subject"])
@@ -104,13 +110,18 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
         name = screen.paint(started, "strong")
         yield f"{screen.mark('in_progress')} {name}" + (f"  {title}" if title else "")
         yield screen.paint(f"  record: {clean(state['record'])}", "dim")
+        if summary is not None:
+            yield from summary.lines(screen)
+
+    def fields() -> Fields:
+        briefed = {} if summary is None else {"briefing": summary.briefing}
+        return {**answers.change(receipt), "resumed": is_resumed, **briefed}
 
     return Answer(
-        lambda: {**answers.change(receipt), "resumed": is_resumed},
+        fields,
         lines,
-        notes=receipt.notes,
-        state=state,
-        aimed=args["is_aimed"] or keeper.needs_explicit_id(state),
+        notes=receipt.notes if summary is None else [],
+        step=step_after(args, receipt, aimed=keeper.needs_explicit_id(state)),
     )
 
 
@@ -164,10 +175,10 @@ def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
     yield screen.paint("Phases", "strong")
     for phase in recipe["phases"]:
         after = f"then {' or '.join(phase.get('next', []))}" if phase.get("next") else "the last"
-        own_keys = ("name", "steps", "approval", "next")
+        own_keys = ("name", "steps", "needs", "next")
         about = screen.dim(
             f"steps {', '.join(phase['steps'])}" if "steps" in phase else "",
-            "a person approves it" if phase.get("approval") else "",
+            f"needs {', '.join(phase['needs'])}" if "needs" in phase else "",
             after if "next" in phase else "",
             *format_pairs({key: value for key, value in phase.items() if key not in own_keys}),
         )
@@ -246,8 +257,7 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
         lambda: answers.workflow(receipt),
         lambda screen: _show_lines(screen, receipt.state, receipt.record),
         notes=receipt.notes,
-        state=receipt.state,
-        aimed=args["is_aimed"],
+        step=step_after(args, receipt),
     )
 
 
@@ -276,21 +286,21 @@ def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator
     for name in ("outcome", "reason"):
         if state.get(name):
             yield f"  {name}: {clean(state.get(name))}"
-    skipped = pending(state) if state["status"] == "completed" else {}
-    if skipped:
-        yield f"  completed by force, skipped: {clean(describe_pending(skipped))}"
+    if state.get("skipped"):
+        yield f"  completed by force, skipped: {clean(describe_pending(state['skipped']))}"
     yield from _phases(screen, state)
     if state["tasks"] and state["phase"] is None:
         yield screen.paint("Tasks", "strong")
         yield from _tasks(screen, state, "  ")
     if state["gates"]:
         yield screen.paint("Gates", "strong")
-        yield from gate_lines(screen, state["gates"], "  ")
+        yield from gate_lines(screen, state, "  ")
     if state["required_reading"]:
         yield screen.paint("Must be read", "strong")
     for path in state["required_reading"]:
         yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
-    yield from list_lines(screen, "Reminders", state["reminders"])
+    reminders = [f"{number}  {text}" for number, text in enumerate(state["reminders"], 1)]
+    yield from list_lines(screen, "Reminders", reminders)
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from list_lines(screen, "Violations", violations)
     yield from list_lines(screen, "Context", format_pairs(other_context(state)))
@@ -316,25 +326,30 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
 
 def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
     for task in state["tasks"]:
-        status, commit, depends = task["status"], task.get("commit"), task.get("depends")
+        status, depends = task["status"], task.get("depends")
         phases = {} if status in ("completed", "pending") else task.get("phases", {})
         yield indent + screen.row(
             status,
             f"{task['id']}  {task['description']}",
-            f"commit {str(commit)[:_COMMIT_CHARS]}" if commit else "",
+            *[f"commit {commit[:_COMMIT_CHARS]}" for commit in commits_of(task)],
             str(task.get("reason") or ""),
             *[f"{name} {became}" for name, became in phases.items()],
             f"after {', '.join(map(str, depends))}" if depends and status == "pending" else "",
         )
 
 
-def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterator[str]:
+def gate_lines(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
     """Yield a line for each gate: its result, and what that rests on."""
-    for name, fields in gates.items():
-        status, mark = fields.get("status", "pending"), gate_mark(fields)
+    for name, fields in state["gates"].items():
+        status, mark = fields.get("status", "pending"), gate_mark(state, name)
         facts = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
         if fields.get("evidence") == "claim":
-            facts.append("claimed")
+            is_enough = mark != "pending"
+            facts.append("claimed" if is_enough else f"claimed; needs a {evidence_of(state, name)}")
+        elif status == "waived":
+            facts.append(f"by a person: {fields.get('reason')}")
+        elif fields.get("evidence") == "check":
+            facts.append("looked up")
         elif fields.get("evidence") == "run":
             commit = str(fields.get("commit") or "")[:_COMMIT_CHARS]
             facts += [
@@ -349,11 +364,12 @@ def gate_lines(screen: Screen, gates: dict[str, Fields], indent: str) -> Iterato
         yield indent + screen.row(mark, name, *facts, *format_pairs(free))
 
 
-def gate_mark(gate: Fields) -> str:
+def gate_mark(state: Workflow, name: str) -> str:
     """Return the status whose mark shows a gate's result."""
+    gate = state["gates"][name]
     if gate.get("status") in _FAILED or gate.get("passed") is False:
         return "blocked"
-    return "completed" if is_passed(gate) else "pending"
+    return "completed" if is_passed(state, name) else "pending"
 
 
 def how_it_ended(fields: Fields) -> str:
@@ -390,30 +406,70 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
         state = receipt.state
         if not is_active(state) or state["worktree"] != keeper.workspace.name:
             raise
-        receipt.notes.append(f"it was read and not taken up: {fault.message}; {fault.hint}")
-    try:
-        branch, briefing = keeper.workspace.branch(), keeper.briefing(state=receipt.state)
-    except Fault as fault:
-        # The workflow is resumed, even if its briefing cannot be made.
-        branch, briefing = None, ""
-        receipt.notes.append(f"there is no briefing: {fault.message}; {fault.hint}")
-    aimed = args["is_aimed"] or keeper.needs_explicit_id(receipt.state)
+        receipt.notes.append(f"shown only, not resumed: {fault.message}; {fault.hint}")
+    summary = Summary(keeper, receipt)
+    step = step_after(args, receipt, aimed=keeper.needs_explicit_id(receipt.state))
 
     def lines(screen: Screen) -> Iterator[str]:
-        if screen.width is None:
-            # A pipe gets the briefing itself.
-            yield from [clean(line) for line in briefing.split("\n")]
-            yield from map(screen.note, receipt.notes)
-            return
-        yield from resume_panel(screen, receipt.state, branch)
-        yield from map(screen.note, receipt.notes)
-        yield from next_lines(screen, receipt.state, aimed=aimed)
+        yield from summary.lines(screen)
+        if summary.is_for_person(screen):
+            yield from next_lines(screen, step())
 
-    return Answer(lambda: {"briefing": briefing, **answers.change(receipt)}, lines)
+    def fields() -> Fields:
+        changed = answers.change(receipt)
+        return {"briefing": summary.briefing, **changed, "next": next_fields(step())}
+
+    return Answer(fields, lines, is_wrapped=summary.has_panel)
 
 
-def resume_panel(screen: Screen, state: Workflow, branch: str | None) -> Iterator[str]:
-    """Yield the workflow as a tree, then where it goes on, then the tests that failed last."""
+class Summary:
+    """What a caller that takes up a workflow is told: the briefing, or a picture of it.
+
+    Making it records that the caller's session was briefed.
+    """
+
+    def __init__(self, keeper: Keeper, receipt: Receipt) -> None:
+        self.state: Workflow = receipt.state
+        self.notes = receipt.notes
+        self.branch: str | None = None
+        self.briefing = ""
+        self.missing: list[str] = []
+        self._briefed_notes = 0
+        self.has_panel = keeper.session.id is None
+        """False for a session, which gets the briefing on a terminal too."""
+        try:
+            self.branch = keeper.workspace.branch()
+            self.briefing = keeper.briefing(state=self.state, notes=receipt.notes)
+            self._briefed_notes = len(receipt.notes)
+            self.missing = keeper.missing_reading(self.state)
+            if not (self.has_panel or receipt.is_repeat):
+                keeper.note_briefing(self.briefing, "resume", workflow=self.state["id"])
+        except Fault as fault:
+            # The workflow is resumed, even if its briefing cannot be made or recorded.
+            what = "it is not recorded" if self.briefing else "there is no briefing"
+            receipt.notes.append(f"{what}: {fault.message}; {fault.hint}")
+
+    def is_for_person(self, screen: Screen) -> bool:
+        """Return whether a person reads it: a pipe and a session get the briefing itself."""
+        return screen.width is not None and self.has_panel
+
+    def lines(self, screen: Screen) -> Iterator[str]:
+        if self.is_for_person(screen):
+            yield from resume_panel(screen, self.state, self.branch, self.missing)
+            yield from map(screen.note, self.notes)
+        else:
+            # The briefing has the notes from before it was made.
+            yield from [clean(line) for line in self.briefing.split("\n") if line]
+            yield from map(screen.note, self.notes[self._briefed_notes :])
+
+
+def resume_panel(
+    screen: Screen, state: Workflow, branch: str | None, missing: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the workflow as a tree, where it goes on, and what to keep in mind.
+
+    ``missing`` are the required files that do not exist.
+    """
     expected = state["branch"]
     if branch is not None and expected not in (None, branch) and not is_floating(state):
         branches = f"branch {clean(expected)}, checked out is {clean(branch)}"
@@ -443,6 +499,15 @@ def resume_panel(screen: Screen, state: Workflow, branch: str | None) -> Iterato
         yield from tasks
     yield ""
     yield from _banner(screen, state)
+    reading = [f"{path} (missing)" if path in missing else path for path in unread(state)]
+    yield from list_lines(screen, "Must be read", reading)
+    yield from list_lines(screen, "Guardrails", lessons(state))
+    yield from list_lines(screen, "Reminders", state["reminders"])
+    yield from _last_tests(screen, state)
+
+
+def _last_tests(screen: Screen, state: Workflow) -> Iterator[str]:
+    """Yield the result of the last test run, and the tests that failed."""
     tests = state["tests"]
     failing = tests.get("failing_tests") or []
     if not isinstance(tests.get("last_run"), str) or not isinstance(failing, list):
@@ -513,7 +578,7 @@ def _in_words(name: str) -> str:
 def complete(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.complete(**args["own"], **args["target"])
     state = receipt.state
-    done = f"workflow {state['id']} completed"
+    done = f"workflow {state['id']} completed{overruled(state, state.get('skipped', {}))}"
     if is_active(state):
         number, total = feature_position(state)
         file = state["context"].get("feature_file")
@@ -523,10 +588,34 @@ def complete(keeper: Keeper, args: Arguments) -> Answer:
         yield from answer_change(args, receipt, done).all_lines(screen)
         if receipt.signal:
             yield clean(receipt.signal)
+        if not is_active(state):
+            yield from next_lines(screen, _step_of_initiative(keeper, state))
 
-    return Answer(lambda: {**answers.change(receipt), "signal": receipt.signal}, lines)
+    def fields() -> Fields:
+        step = step_after(args, receipt)() or _step_of_initiative(keeper, state)
+        return {**answers.change(receipt), "signal": receipt.signal, "next": next_fields(step)}
+
+    return Answer(fields, lines)
 
 
+def _step_of_initiative(keeper: Keeper, state: Workflow) -> NextStep | None:
+    """Return the next step of the current initiative, if a completed workflow belongs to it."""
+    if "initiative" not in state:
+        return None
+    from holdfast.initiatives import Initiatives
+
+    initiatives = Initiatives(keeper)
+    current, name = initiatives.all()["current"], state["initiative"]["name"]
+    initiative = initiatives.current()
+    is_own = initiative is not None and name in (current, initiative["name"])
+    return initiatives.next_step(after="complete") if is_own else None
+
+
+on_workflow(
+    "rename: change the workflow's title",
+    Parameter("TITLE", "the new title"),
+    "holdfast rename 'Import of CSV files'",
+)(Keeper.rename, "renamed: {title}")
 on_workflow(
     "abandon: give the workflow up; `holdfast resume ID` brings it back",
     Parameter("--reason TEXT", "why"),

@@ -52,9 +52,10 @@ TERMINAL = ("git-commit", "x-archive")
 """The phases in which the work of a workflow is handed over."""
 BLOCKING = ("CRITICAL", "HIGH")
 _MOVES = (
-    "phase_started", "workflow_abandoned", "workflow_resumed", "record_adopted", "record_edited",
+    "phase_started", "workflow_abandoned", "workflow_resumed", "workflow_renamed", "record_adopted",
+    "record_edited",
 )  # fmt: skip
-"""Events that can change the phase of a workflow, or whether it is active."""
+"""Events that can change a workflow's title or phase, or whether it is active."""
 _REPEATED = (
     "phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path",
     "feature", "next", "trigger", "iteration", "clean",
@@ -63,8 +64,15 @@ _REPEATED = (
 _REPEATED_AS = {
     "test_written": ("test_file", "file"),
     "failure_confirmed": ("failure_reason", "reason"),
+    "task_edited": ("description", "description"),
+    "task_removed": ("description", "description"),
+    "task_moved": ("to", "to"),
+    "reminder_removed": ("text", "text"),
+    "context_unset": ("keys", "keys"),
+    "workflow_renamed": ("title", "title"),
+    "change_undone": ("what", "what"),
 }
-"""Event types: a field of their phase that the history repeats, and its name there."""
+"""Event types: one more field, of the event or its phase, for the history, and its name there."""
 
 
 def decides(
@@ -162,8 +170,9 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
         entry["task"] = data["title"] or data["subject"]
     elif event_type in _REPEATED_AS:
         field, name = _REPEATED_AS[event_type]
-        if field in data["fields"]:
-            entry[name] = data["fields"][field]
+        fields = data.get("fields", data)
+        if field in fields:
+            entry[name] = fields[field]
     history = [*after["history"], entry]
     overflow = max(0, len(history) - MAX_HISTORY)
     after["history"] = history[overflow:]
@@ -191,7 +200,10 @@ def blank(workflow_id: str, recipe: Recipe, at: str) -> Workflow:
         "cycle": 1,
         "phases": [pending_phase(phase) for phase in recipe["phases"]],
         "tasks": [],
-        "gates": {name: dict(fields) for name, fields in recipe.get("gates", {}).items()},
+        "gates": {
+            name: {key: value for key, value in fields.items() if key != "evidence"}
+            for name, fields in recipe.get("gates", {}).items()
+        },
         "violations": [],
         "required_reading": [],
         "read": {},
@@ -254,15 +266,6 @@ def remaining_phases(state: Workflow) -> list[str]:
     return ahead
 
 
-def pending_gates(state: Workflow) -> list[str]:
-    """Return the gates that are not passed."""
-    return [name for name, gate in state["gates"].items() if not is_passed(gate)]
-
-
-def is_passed(gate: Fields) -> bool:
-    return gate.get("status") == "completed" and gate.get("passed") is not False
-
-
 def is_terminal(name: str | None) -> bool:
     """Return whether the work is handed over in this phase."""
     return name in TERMINAL
@@ -275,22 +278,17 @@ def blocking(state: Workflow) -> list[str]:
 
 def is_news(event: Event, state: Workflow) -> bool:
     """Return whether the project's memory should know of the event."""
-    if event["type"] in ("workflow_completed", "workflow_expired"):
+    if event["type"] in ("workflow_completed", "workflow_expired", "change_undone"):
         return True
     return event["type"] in _MOVES and state["recipe"]["format"] == "verb"
 
 
-def awaits_approval(state: Workflow, phase: Phase) -> bool:
-    """Return whether a person has yet to approve the phase before it can be completed."""
-    declared = declared_phase(state, phase["name"])
-    return declared is not None and declared.get("approval", False) and not phase.get("approved")
-
-
 def is_floating(state: Workflow) -> bool:
-    """Return whether the phase that sets the workflow's branch is not completed."""
+    """Return whether the phase that sets the workflow's branch is still to be left."""
     settling = [p["name"] for p in state["recipe"]["phases"] if p.get("sets_branch")]
     return any(
-        phase["name"] in settling and phase["status"] != "completed" for phase in state["phases"]
+        phase["name"] in settling and phase["status"] not in ("completed", "skipped")
+        for phase in state["phases"]
     )
 
 
@@ -325,4 +323,11 @@ def _merged(item: Json, fields: Fields) -> Json:
 
 
 # These modules enter their commands and events in the tables above, so they come last.
-from holdfast.core.workflow import evidence, lifecycle, tasks  # noqa: E402, F401
+from holdfast.core.workflow import (  # noqa: E402
+    corrections,  # noqa: F401
+    evidence,  # noqa: F401
+    lifecycle,  # noqa: F401
+    needs,  # noqa: F401
+    steps,  # noqa: F401
+    tasks,  # noqa: F401
+)

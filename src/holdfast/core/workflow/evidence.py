@@ -1,28 +1,52 @@
 """Gates, violations, test runs and touched files; and the notes that survive a compaction.
 
-Notes are required reading, reminders, lessons and context. ``is_passed`` of the package decides
-whether a gate counts as passed.
+Notes are required reading, reminders, lessons and context. When a gate counts as passed is in
+``needs.is_passed``.
 """
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, bad_reading, bad_text, bad_values, first_bad_text
-from holdfast.core.workflow import BLOCKING, decides, declared_phase, evolves, with_phase
+from holdfast.core.refusal import (
+    Refusal,
+    bad_reading,
+    bad_text,
+    bad_values,
+    first_bad_text,
+    shell_word,
+)
+from holdfast.core.workflow import (
+    BLOCKING,
+    decides,
+    declared_phase,
+    evolves,
+    find_task,
+    with_phase,
+)
+from holdfast.core.workflow.needs import (
+    CLAIM,
+    RUN,
+    WAIVED,
+    evidence_of,
+    mark_of_run,
+    needs_of,
+    task_needs_of,
+)
+from holdfast.core.workflow.tasks import inner_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Draft, Fields, Violation, Workflow
+    from holdfast.core.types import Draft, Fields, Phase, Recipe, Violation, Workflow
     from holdfast.core.workflow import Decision
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
-RUN, CLAIM = "run", "claim"
-"""The basis of a gate's result: Holdfast ran the command, or a caller stated it."""
 _OF_ONE_RUN = (
     "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "duration_ms",
-    "output_tail", "commit", "tree",
+    "output_tail", "commit", "tree", "reason", "waived_at",
 )  # fmt: skip
 _OWN_GATE_FIELDS = ("status", "passed", "last_run", *_OF_ONE_RUN)
-_ONLY_RUN = ("evidence", "exit_code", "duration_ms", "runner", "counts")
+_ONLY_RUN = (
+    "evidence", "exit_code", "duration_ms", "runner", "counts", "tree", "ran_in", "cut_short",
+)  # fmt: skip
 _OF_ONE_TEST_RUN = (
     "test_command", "last_run", "last_result", "failing_tests", "passing_tests", "last_error",
     *_ONLY_RUN,
@@ -30,11 +54,16 @@ _OF_ONE_TEST_RUN = (
 _LESSON = ("name", "when", "problem", "solution", "learned")
 
 
-@decides("record_gate")
-def record_gate(_state: Workflow, args: Fields) -> Decision:
-    """Record a gate's result, run or claimed. An undeclared gate begins with its first result."""
+def record_gate(state: Workflow, args: Fields) -> Decision:
+    """Record a gate's result. An undeclared gate begins with its first result.
+
+    A claim that a gate passed is refused if the recipe asks for a run. No claim takes the place of
+    a run that failed or is stale.
+    """
     evidence, fields = args.get("evidence", CLAIM), args.get("fields", {})
     if refusal := first_bad_text(gate=args["gate"]):
+        return refusal
+    if evidence == CLAIM and (refusal := _refuse_claim(state, args)):
         return refusal
     if evidence != RUN:
         taken = [key for key in fields if key in _OWN_GATE_FIELDS]
@@ -46,6 +75,47 @@ def record_gate(_state: Workflow, args: Fields) -> Decision:
     passed = bool(args["passed"])
     data = {"gate": args["gate"], "passed": passed, "evidence": evidence, "fields": fields}
     return [{"type": "gate_recorded", "data": data}]
+
+
+def _refuse_claim(state: Workflow, args: Fields) -> Refusal | None:
+    """Return a refusal if a claim cannot take the place of evidence."""
+    name = args["gate"]
+    gate = with_stale_gates(state, args.get("tree"))["gates"].get(name, {})
+    taken, again = evidence_of(state, name), f"holdfast gate run {shell_word(name)}"
+    command = gate.get("command") or state["recipe"].get("gates", {}).get(name, {}).get("command")
+    if not command:
+        again += " -- COMMAND"
+    if taken == RUN and args["passed"]:
+        why = f"gate record: {name} takes a run by Holdfast, not a claim"
+        return Refusal("needs_run", why, again)
+    if gate.get("evidence") == RUN and gate.get("status") == "stale":
+        why = f"gate record: files changed since {name} ran; a claim does not stand for a run"
+        return Refusal("needs_run", why, again)
+    if gate.get("evidence") == RUN and gate.get("passed") is False:
+        why = f"gate record: the last run of {name} failed; a claim does not stand for a run"
+        return Refusal("needs_run", why, again)
+    return None
+
+
+@decides("waive_gate")
+def waive_gate(state: Workflow, args: Fields) -> Decision:
+    """Record a person's decision that a gate need not be passed."""
+    name, reason = args["gate"], args["reason"]
+    if refusal := first_bad_text(gate=name, reason=reason):
+        return refusal
+    if name not in state["gates"]:
+        known = ", ".join(state["gates"]) or "none"
+        why = f"gate waive: {state['id']} has no gate {name[:40]!r}; it has {known}"
+        return Refusal("not_found", why, "holdfast gate list")
+    return [{"type": "gate_waived", "data": {"gate": name, "reason": reason}}]
+
+
+@evolves("gate_waived")
+def _gate_waived(state: Workflow, data: Fields, at: str) -> Workflow:
+    before = state["gates"].get(data["gate"], {})
+    kept = {k: v for k, v in before.items() if k not in (*_OF_ONE_RUN, "passed")}
+    gate = {**kept, "status": WAIVED, "waived_at": at, "reason": data["reason"]}
+    return {**state, "gates": {**state["gates"], data["gate"]: gate}}
 
 
 @evolves("gate_recorded")
@@ -84,11 +154,43 @@ def with_claims(before: Workflow | None, edited: Workflow) -> Workflow:
         else _claimed(gate)
         for name, gate in edited["gates"].items()
     }
+    if before is not None:
+        edited = _with_rules(before, edited)
+        declared = before["recipe"].get("gates", {})
+        gates = {n: g for n, g in gates_before.items() if n in declared and n not in gates} | gates
     tests = edited["tests"]
     was = before["tests"] if before is not None else {}
     if tests.get("evidence") == RUN and not _is_same(was, tests, _OF_ONE_TEST_RUN):
         tests = {**{k: v for k, v in tests.items() if k not in _ONLY_RUN}, "evidence": CLAIM}
     return {**edited, "gates": gates, "tests": tests}
+
+
+def _with_rules(before: Workflow, edited: Workflow) -> Workflow:
+    """Return an edited state with the recipe's own rules, and without new approvals.
+
+    An edit can change what was done and the phases there are, not what is asked of them.
+    """
+    needs = {phase["name"]: phase.get("needs") for phase in before["recipe"]["phases"]}
+    approved = {phase["name"] for phase in before["phases"] if phase.get("approved")}
+    recipe: Recipe = {**edited["recipe"]}
+    recipe["phases"] = [
+        phase if needs.get(phase["name"]) is None else {**phase, "needs": needs[phase["name"]]}  # type: ignore[typeddict-item]
+        for phase in recipe["phases"]
+    ]
+    for key in ("gates", "task_needs"):
+        recipe.pop(key, None)  # type: ignore[misc]
+        if key in before["recipe"]:
+            recipe[key] = before["recipe"][key]
+    phases: list[Phase] = [
+        phase if phase["name"] in approved else _without_approval(phase)
+        for phase in edited["phases"]
+    ]
+    return {**edited, "recipe": recipe, "phases": phases}
+
+
+def _without_approval(phase: Phase) -> Phase:
+    kept: Fields = {key: value for key, value in phase.items() if key != "approved"}
+    return kept  # type: ignore[return-value]
 
 
 def _is_same(was: Fields, now: Fields, fields: tuple[str, ...]) -> bool:
@@ -97,9 +199,12 @@ def _is_same(was: Fields, now: Fields, fields: tuple[str, ...]) -> bool:
 
 def _claimed(gate: Fields) -> Fields:
     is_done = gate.get("status") == "completed"
+    lasting = {key: value for key, value in gate.items() if key not in _OF_ONE_RUN}
+    if gate.get("status") == WAIVED:
+        # Only a person can waive a gate, with the command for it.
+        return {**lasting, "status": "pending"}
     if not is_done and "evidence" not in gate:
         return gate
-    lasting = {key: value for key, value in gate.items() if key not in _OF_ONE_RUN}
     return {**lasting, "evidence": CLAIM} if is_done else lasting
 
 
@@ -108,7 +213,7 @@ def add_violation(_state: Workflow, args: Fields) -> Decision:
     if refusal := first_bad_text(code=args["code"], details=args["details"]):
         return refusal
     if args["severity"] not in SEVERITIES:
-        why = f"violation: {str(args['severity'])[:40]!r} is no severity"
+        why = f"violation: {str(args['severity'])[:40]!r} is not a severity"
         return Refusal("invalid", why, f"one of {', '.join(SEVERITIES)}")
     data = {key: args[key] for key in ("code", "severity", "details")}
     return [{"type": "violation_found", "data": data}]
@@ -157,9 +262,34 @@ def _rank(severity: str) -> tuple[int, str]:
 
 
 @decides("record_tests")
-def record_tests(_state: Workflow, args: Fields) -> Decision:
-    tests = args["tests"]
-    return bad_values(tests) or [{"type": "tests_recorded", "data": {"tests": tests}}]
+def record_tests(state: Workflow, args: Fields) -> Decision:
+    """Record a test run, and the phase in which Holdfast made it."""
+    tests = dict(args["tests"])
+    tests.pop("ran_in", None)
+    if refusal := bad_values(tests):
+        return refusal
+    if tests.get("evidence") == RUN:
+        task = find_task(state, state.get("current_task"))
+        inner = inner_phase(task) if task is not None else None
+        tests["ran_in"] = mark_of_run(state, task, inner)
+    drafts: list[Draft] = [{"type": "tests_recorded", "data": {"tests": tests}}]
+    name, passed = args.get("gate"), tests.get("last_result") == "passed"
+    # A test that has to fail first does not fail the gate; a gate that passed can fail again.
+    if name and (passed or state["gates"][name].get("passed")):
+        data = {"gate": name, "passed": passed, "evidence": RUN, "fields": args["result"]}
+        drafts.append({"type": "gate_recorded", "data": data})
+    return drafts
+
+
+def shows_nothing(state: Workflow) -> bool:
+    """Return whether the last run passed in a phase that asks for a test that fails."""
+    tests = state["tests"]
+    if tests.get("evidence") != RUN or tests.get("last_result") != "passed":
+        return False
+    task = find_task(state, state.get("current_task"))
+    inner = inner_phase(task) if task is not None else None
+    needs = task_needs_of(state, inner) if inner else needs_of(state, state["phase"])
+    return "failure" in needs and tests.get("ran_in") == mark_of_run(state, task, inner)
 
 
 @evolves("tests_recorded")

@@ -18,7 +18,6 @@ from holdfast.core.refusal import (
 )
 from holdfast.core.time import duration_s
 from holdfast.core.workflow import (
-    awaits_approval,
     blank,
     blocking,
     decides,
@@ -29,14 +28,18 @@ from holdfast.core.workflow import (
     is_terminal,
     next_phases,
     opens,
-    pending_gates,
     pending_phase,
     remaining_phases,
-    unit_mark,
     with_phase,
 )
 from holdfast.core.workflow.evidence import with_claims, with_stale_gates
-from holdfast.core.workflow.tasks import move_phase
+from holdfast.core.workflow.needs import (
+    needs_of,
+    pending_gates,
+    unmet,
+    waived_gates,
+)
+from holdfast.core.workflow.tasks import added_tasks, move_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +54,14 @@ _OWN_PHASE_FIELDS = (
 )  # fmt: skip
 _PER_FEATURE = ("phase", "step", "cycle", "phases", "tasks", "gates", "tests", "files")
 _OF_FOLDER = ("folder_mode", "folder_path", "folder_features", "folder_done")
+_IN_WORDS = {
+    "branch": "a branch of its own",
+    "failure": "a test that fails",
+    "tests": "tests that pass ({})",
+    "commit": "a new commit",
+    "approval": "a person's approval",
+}
+"""What a phase can lack, in words; tasks, gates and phases are listed by name."""
 _OF_FEATURE = ("feature_file", "feature_title")
 
 
@@ -69,7 +80,7 @@ def start(state: Workflow | None, args: Fields) -> Decision:
     refusal = first_bad_text(
         subject=args["subject"],
         title=args["title"],
-        task=args.get("tasks", []),
+        task=[task["text"] for task in args.get("tasks", [])],
         phase=[phase["name"] for phase in recipe["phases"]],
         reminder=args.get("reminders", []),
         reading=reading,
@@ -81,11 +92,7 @@ def start(state: Workflow | None, args: Fields) -> Decision:
     drafts: list[Draft] = [{"type": "workflow_started", "data": {**data, "ttl": ttl}}]
     if recipe["phases"]:
         drafts.append({"type": "phase_started", "data": {"phase": recipe["phases"][0]["name"]}})
-    mark = unit_mark(recipe)
-    for number, text in enumerate(args.get("tasks", []), 1):
-        task = f"{mark}{number}" if mark else number
-        drafts.append({"type": "task_added", "data": {"task": task, "description": text}})
-    return drafts
+    return [*drafts, *added_tasks(recipe, args.get("tasks", []))]
 
 
 @evolves("workflow_started")
@@ -127,7 +134,9 @@ def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:
         current = find_phase(state, state["phase"])
         blocked = current is not None and current["status"] == "blocked"
         after["status"] = "blocked" if blocked else "in_progress"
-        for name in ("completed_at", "outcome", "reason", "cleaned_at", "archived_from"):
+        for name in (
+            "completed_at", "outcome", "reason", "skipped", "cleaned_at", "archived_from",
+        ):  # fmt: skip
             after.pop(name, None)  # type: ignore[misc]
     return after
 
@@ -160,11 +169,28 @@ def _blocked_refusal(state: Workflow, tried: str, phase: Phase) -> Refusal:
     return Refusal("blocked", why, f"holdfast phase unblock {shell_word(phase['name'])}")
 
 
-def _needs_approval(state: Workflow, phase: Phase, tried: str) -> Refusal | None:
-    if not awaits_approval(state, phase):
-        return None
-    why = f"{tried}: {phase['name']} of {state['id']} is not approved"
-    return Refusal("needs_approval", why, f"holdfast phase approve {shell_word(phase['name'])}")
+def _leave(state: Workflow, name: str, fields: Fields, args: Fields, tried: str) -> Decision:
+    """Return the event that leaves the current phase, or a refusal that lists what it needs.
+
+    A phase that lacks something is left by force alone, and is skipped, not completed.
+    """
+    facts = {"branch": args.get("branch"), **args.get("facts", {})}
+    missing = unmet(with_stale_gates(state, args.get("tree")), facts)
+    if not missing:
+        return [_completion(state, name, fields, args)]
+    if args.get("force"):
+        if not args.get("reason"):
+            return Refusal(
+                "invalid", f"{tried}: force needs a reason", f"{tried} --force --reason TEXT"
+            )
+        return bad_text("reason", args["reason"]) or [_skipped(state, name, args, missing)]
+    why = f"{tried}: {name} of {state['id']} needs {describe_pending(missing)}"
+    return Refusal(
+        "needs_approval" if list(missing) == ["approval"] else "pending",
+        why,
+        f"holdfast show {state['id']}",
+        pending=missing,
+    )
 
 
 def _held_back(state: Workflow, name: str, args: Fields, tried: str) -> Refusal | None:
@@ -174,7 +200,7 @@ def _held_back(state: Workflow, name: str, args: Fields, tried: str) -> Refusal 
         return Refusal(
             "blocking",
             f"{tried}: {name} of {state['id']} waits for violations: {', '.join(codes)}",
-            f"mend it, then: holdfast violation clear {shell_word(codes[0])}; "
+            f"fix it, then: holdfast violation clear {shell_word(codes[0])}; "
             "or go on all the same: --force --reason TEXT",
             violations=codes,
         )
@@ -243,9 +269,10 @@ def start_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
     if name in following:
         drafts: list[Draft] = []
         if current["status"] == "in_progress":
-            if refusal := _needs_approval(state, current, "phase start"):
-                return refusal
-            drafts.append(_completion(state, current["name"], {}, args))
+            left = _leave(state, current["name"], {}, args, "phase start")
+            if isinstance(left, Refusal):
+                return left
+            drafts += left
         return [*drafts, *_begun(state, name, fields, args)]
     if _comes_before(state, name, current["name"]) or current is phase:
         return _begun(state, name, fields, args)
@@ -275,7 +302,7 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
     name = data["phase"]
     after: Workflow = {**state, "phase": name, "step": None}
     target = find_phase(state, name)
-    revisited = target is not None and target["status"] == "completed"
+    revisited = target is not None and target["status"] in ("completed", "skipped")
     if revisited and state["recipe"].get("cycles_at") == name:
         after["cycle"] = state["cycle"] + 1
         after["phases"] = [pending_phase(phase) for phase in state["recipe"]["phases"]]
@@ -319,14 +346,16 @@ def complete_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
 def _complete_current(state: Workflow, current: Phase, args: Fields, tried: str) -> Decision:
     if current["status"] == "blocked":
         return _blocked_refusal(state, tried, current)
-    if current["status"] == "completed":
-        why = f"{tried}: {current['name']}, the last phase of {state['id']}, is completed"
+    if current["status"] in ("completed", "skipped"):
+        why = f"{tried}: {current['name']}, the last phase of {state['id']}, is {current['status']}"
         return Refusal("already", why, "holdfast complete")
     fields = args.get("fields", {})
-    if refusal := _bad_fields(fields) or _needs_approval(state, current, tried):
+    if refusal := _bad_fields(fields):
         return refusal
+    drafts = _leave(state, current["name"], fields, args, tried)
+    if isinstance(drafts, Refusal):
+        return drafts
     following = next_phases(state, current["name"])
-    drafts = [_completion(state, current["name"], fields, args)]
     if following:
         if refusal := _held_back(state, following[0], args, tried):
             return refusal
@@ -335,20 +364,68 @@ def _complete_current(state: Workflow, current: Phase, args: Fields, tried: str)
 
 
 def _completion(state: Workflow, name: str, fields: Fields, args: Fields) -> Draft:
-    data: Fields = {"phase": name}
+    data: Fields = {"phase": name, **_settled_branch(state, name, args)}
     if fields:
         data["fields"] = fields
+    if "commit" in needs_of(state, name) and args.get("facts", {}).get("head"):
+        data["commit"] = args["facts"]["head"]
+        data["subject"] = args["facts"].get("subject") or name
+    return {"type": "phase_completed", "data": data}
+
+
+def _skipped(state: Workflow, name: str, args: Fields, missing: Fields) -> Draft:
+    data: Fields = {"phase": name, "reason": args["reason"], **_settled_branch(state, name, args)}
+    if missing:
+        data["missing"] = missing
+    return {"type": "phase_skipped", "data": data}
+
+
+def _settled_branch(state: Workflow, name: str, args: Fields) -> Fields:
+    """Return the branch that leaving this phase sets for the workflow, if it is another one."""
     declared, branch = declared_phase(state, name), args.get("branch")
     settles = declared is not None and declared.get("sets_branch", False)
-    if settles and branch is not None and branch != state["branch"]:
-        data["branch"] = branch
-    return {"type": "phase_completed", "data": data}
+    return {"branch": branch} if settles and branch not in (None, state["branch"]) else {}
 
 
 @evolves("phase_completed")
 def _phase_completed(state: Workflow, data: Fields, at: str) -> Workflow:
     fields = {**data.get("fields", {}), "status": "completed", "completed_at": at}
+    if "commit" in data:
+        fields["commit_sha"] = data["commit"]
     after: Workflow = {**with_phase(state, data["phase"], fields), "step": None}
+    if "commit" in data:
+        line = f"{data['commit']}: {data['subject']}"
+        after["commits"] = [*state["commits"], line]
+    if "branch" in data:
+        after["branch"] = data["branch"]
+    return after
+
+
+@decides("skip_phase", "phase skip")
+def skip_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
+    """Leave the current phase without completing it, for a reason that stays on record."""
+    name = phase["name"]
+    if name != state["phase"] or phase["status"] not in ("in_progress", "blocked"):
+        why = f"phase skip: {name} of {state['id']} is {phase['status'].replace('_', ' ')}"
+        where = f"; the current phase is {state['phase']}" if name != state["phase"] else ""
+        return Refusal("wrong_order", why + where, f"holdfast show {state['id']}")
+    if refusal := bad_text("reason", args["reason"]):
+        return refusal
+    missing = unmet(state, {"branch": args.get("branch"), **args.get("facts", {})})
+    drafts = [_skipped(state, name, args, missing)]
+    following = next_phases(state, name)
+    if following:
+        if refusal := _held_back(state, following[0], {}, "phase skip"):
+            return refusal
+        drafts += _begun(state, following[0], {}, args)
+    return drafts
+
+
+@evolves("phase_skipped")
+def _phase_skipped(state: Workflow, data: Fields, _at: str) -> Workflow:
+    fields = {"status": "skipped", "completed_at": None, "reason": data["reason"]}
+    after: Workflow = {**with_phase(state, data["phase"], fields), "step": None}
+    after["status"] = "in_progress"
     if "branch" in data:
         after["branch"] = data["branch"]
     return after
@@ -428,21 +505,24 @@ def _step_started(state: Workflow, data: Fields, _at: str) -> Workflow:
 # The end
 
 
-def pending(state: Workflow) -> Fields:
-    """Return the items that must be done before the workflow can be completed, by kind."""
+def pending(state: Workflow, facts: Fields | None = None) -> Fields:
+    """Return what has to be done before the workflow can be completed, by kind.
+
+    Without ``facts``, what the current phase needs of git is left out.
+    """
+    missing = unmet(state, facts)
+    open_ids = [task["id"] for task in state["tasks"] if task["status"] != "completed"]
     items: Fields = {
-        "tasks": [t["id"] for t in state["tasks"] if t["status"] != "completed"],
+        "tasks": open_ids or missing.get("tasks"),
         "phases": remaining_phases(state),
         "gates": pending_gates(state),
     }
     current = find_phase(state, state["phase"])
     if current is None or not current.get("forced"):
         items["violations"] = blocking(state)
-    if current is not None and (
-        current["status"] == "blocked"
-        or (current["status"] == "in_progress" and awaits_approval(state, current))
-    ):
+    if current is not None and (current["status"] == "blocked" or "approval" in missing):
         items["phases"] = [current["name"], *items["phases"]]
+    items |= {kind: missing.get(kind) for kind in ("branch", "failure", "tests", "commit")}
     return {kind: names for kind, names in items.items() if names}
 
 
@@ -453,14 +533,14 @@ def complete(state: Workflow, args: Fields) -> Decision:
         why = f"complete: {state['id']} has ended already ({state['status']})"
         return Refusal("already", why, f"holdfast show {state['id']}")
     checked = with_stale_gates(state, args.get("tree"))
-    items = pending(checked)
+    items = pending(checked, args.get("facts"))
     if items and not args.get("force"):
         stale = [name for name, gate in checked["gates"].items() if gate.get("status") == "stale"]
         why = f" (stale, files changed since: {', '.join(stale)})" if stale else ""
         return Refusal(
             "pending",
             f"complete: {state['id']} still has pending {describe_pending(items)}{why}",
-            "finish them, or: holdfast complete --force --reason TEXT",
+            f"holdfast show {state['id']}",
             pending=items,
         )
     words: Fields = {k: args[k] for k in ("outcome", "reason") if args.get(k) is not None}
@@ -471,8 +551,8 @@ def complete(state: Workflow, args: Fields) -> Decision:
         return Refusal("invalid", "complete: force needs a reason", hint)
     drafts: list[Draft] = []
     current = find_phase(state, state["phase"])
-    if current is not None and current["status"] == "in_progress" and not items.get("phases"):
-        drafts.append({"type": "phase_completed", "data": {"phase": current["name"]}})
+    if current is not None and current["status"] == "in_progress" and not items:
+        drafts.append(_completion(state, current["name"], {}, args))
     data = {**words, "skipped": items} if items else words
     path = next_feature(state)
     if path is None:
@@ -483,17 +563,22 @@ def complete(state: Workflow, args: Fields) -> Decision:
     declared = state["recipe"]["phases"]
     if declared:
         drafts.append({"type": "phase_started", "data": {"phase": declared[0]["name"]}})
-    return drafts
+    return [*drafts, *added_tasks(state["recipe"], args.get("next_tasks", []))]
 
 
 def describe_pending(items: Fields) -> str:
-    """Return pending items in words: ``tasks 1, 2; phases verify``."""
-    return "; ".join(f"{kind} {', '.join(map(str, names))}" for kind, names in items.items())
+    """Return pending items in words: ``tasks 1, 2; phases verify; a new commit``."""
+    return "; ".join([_in_words(kind, names) for kind, names in items.items()])
+
+
+def _in_words(kind: str, names: list[object]) -> str:
+    listed = ", ".join(map(str, names))
+    return _IN_WORDS[kind].format(listed) if kind in _IN_WORDS else f"{kind} {listed}"
 
 
 @evolves("workflow_completed")
 def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
-    words = {k: data[k] for k in ("outcome", "reason") if k in data}
+    words = {k: data[k] for k in ("outcome", "reason", "skipped") if k in data}
     return {**state, "status": "completed", "completed_at": at, **words}  # type: ignore[typeddict-item]
 
 
@@ -605,8 +690,38 @@ def _context_paths(context: Fields, key: str) -> list[str]:
     return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
 
 
-def completion_signal(state: Workflow) -> str:
-    """Return the line that scripts wait for: ``DEV_COMPLETE: event infrastructure``."""
+def short_names(items: Fields) -> list[str]:
+    """Return pending items by name: gates as they are called, others with their kind."""
+    plain = ("gates", "violations")
+    short: list[str] = []
+    for kind, names in items.items():
+        if kind in _IN_WORDS:
+            short.append(_in_words(kind, names))
+        else:
+            mark = "" if kind in plain else f"{kind.removesuffix('s')} "
+            short += [f"{mark}{name}" for name in names]
+    return short
+
+
+def overruled(state: Workflow, skipped: Fields) -> str:
+    """Return what was not shown to be done, in brackets; empty if everything was.
+
+    ``skipped`` is what was pending when it was completed by force.
+    """
+    lists = {
+        "forced": short_names(skipped),
+        "skipped": [phase["name"] for phase in state["phases"] if phase["status"] == "skipped"],
+        "waived": waived_gates(state),
+    }
+    parts = [f"{how}: {', '.join(names)}" for how, names in lists.items() if names]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def completion_signal(state: Workflow, skipped: Fields) -> str:
+    """Return the line that scripts wait for: ``DEV_COMPLETE: event infrastructure``.
+
+    It ends with what was forced, skipped or waived, if anything was.
+    """
     context, subject = state["context"], state["subject"]
     path = (
         context.get("feature_file")
@@ -616,7 +731,7 @@ def completion_signal(state: Workflow) -> str:
     stem = str(path).rstrip("/").rpartition("/")[2].removesuffix(".md")
     name = state["title"] if state["title"] and state["title"] != subject else stem or subject
     word = state["recipe"]["name"].upper().replace("-", "_")
-    return f"{word}_COMPLETE: {' '.join(name.split())}"
+    return f"{word}_COMPLETE: {' '.join(name.split())}{overruled(state, skipped)}"
 
 
 @evolves("feature_completed")
@@ -628,4 +743,7 @@ def _feature_completed(state: Workflow, data: Fields, _at: str) -> Workflow:
         "folder_done": [*_context_paths(state["context"], "folder_done"), data["feature"]],
     }
     begun = {name: fresh[name] for name in _PER_FEATURE}  # type: ignore[literal-required]
-    return {**state, **begun, "title": data["title"], "context": context, "current_task": None}  # type: ignore[typeddict-item]
+    after: Workflow = {**state, **begun, "title": data["title"], "context": context}  # type: ignore[typeddict-item]
+    after["current_task"] = None
+    after.pop("last_task", None)
+    return after

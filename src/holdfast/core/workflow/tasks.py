@@ -16,13 +16,23 @@ from holdfast.core.workflow import (
     unit_mark,
     with_task,
 )
+from holdfast.core.workflow.needs import (
+    mark_of_run,
+    missing_for_task,
+    missing_run,
+    task_needs_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Draft, Fields, Task, Workflow
+    from holdfast.core.types import Draft, Fields, Recipe, Task, Workflow
     from holdfast.core.workflow import Decision
 
 MAX_TASKS = 10_000
+MAX_SHOWN = 60
+"""The number of characters of a text that a message names."""
+WAITING = ("pending", "completed", "blocked")
+"""Statuses of a task on which nobody works."""
 MAX_ITERATIONS = 5
 """The default of a unit."""
 _MAX_LIMIT = 1_000
@@ -37,13 +47,35 @@ TIMEOUT_CHOICES = (
 _PLANNED = (
     "description", "criteria", "files", "output", "max_iterations", "depends", "model", "verify",
 )  # fmt: skip
-_REPORT = ("did", "remaining", "blockers", "commit", "signal")
+_REPORT = ("did", "remaining", "blockers", "commit", "subject", "signal")
 
 
 def waits_for(state: Workflow, task: Task) -> list[str]:
     """Return the tasks that have to be done before this one."""
     done = {str(other["id"]) for other in state["tasks"] if other["status"] == "completed"}
     return [str(name) for name in task.get("depends", []) if str(name) not in done]
+
+
+def task_at_hand(state: Workflow) -> Task | None:
+    """Return the task in progress, else the first that can start, else one that is blocked."""
+    current = find_task(state, state.get("current_task"))
+    if current is not None and current["status"] not in WAITING:
+        return current
+    ready = [
+        task
+        for task in state["tasks"]
+        if task["status"] == "pending" and not waits_for(state, task)
+    ]
+    begun = [task for task in state["tasks"] if task["status"] not in WAITING]
+    blocked = [task for task in state["tasks"] if task["status"] == "blocked"]
+    return next(iter([*begun, *ready, *blocked]), None)
+
+
+def inner_phase(task: Task) -> str | None:
+    """Return the phase of a task that is in progress: red, green, refactor."""
+    return next(
+        (n for n, status in task.get("phases", {}).items() if status == "in_progress"), None
+    )
 
 
 def _task_of(state: Workflow, data: Fields) -> Task:
@@ -57,57 +89,78 @@ def _already(state: Workflow, tried: str, task: Task) -> Refusal:
     return Refusal("already", why, f"holdfast show {state['id']}")
 
 
-@decides("add_task")
+@decides("add_tasks")
 def add(state: Workflow, args: Fields) -> Decision:
-    if refusal := bad_text("task", args["description"]):
+    """Add tasks at the end, each with the tasks that it depends on."""
+    tasks = args["tasks"]
+    if refusal := first_bad_text(task=[task["text"] for task in tasks]):
         return refusal
-    if len(state["tasks"]) >= MAX_TASKS:
-        why = f"task add: {state['id']} has {MAX_TASKS} tasks already"
+    if not tasks:
+        return Refusal("invalid", "task add: no task is given", "holdfast task add TASK")
+    if len(state["tasks"]) + len(tasks) > MAX_TASKS:
+        why = f"task add: {state['id']} would have more than {MAX_TASKS} tasks"
         return Refusal("too_many", why, "holdfast start another workflow for the rest")
     mark = unit_mark(state["recipe"])
     numbers = [str(task["id"]).removeprefix(mark) for task in state["tasks"]]
-    following = max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
-    data: Fields = {
-        "task": f"{mark}{following}" if mark else following,
-        "description": args["description"],
-    }
-    depends = args.get("depends")
-    if depends:
-        unknown = [name for name in depends if find_task(state, name) is None]
-        if unknown:
-            return no_such_entry(state, "task add", unknown[0])
-        data["depends"] = depends
-    return [{"type": "task_added", "data": data}]
+    numbers.append(str(state.get("last_task", 0)))
+    last = max(int(number) for number in numbers if number.isdecimal())
+    depends = [name for task in tasks for name in task.get("depends") or ()]
+    unknown = [name for name in depends if find_task(state, name) is None]
+    if unknown:
+        return no_such_entry(state, "task add", unknown[0])
+    return added_tasks(state["recipe"], tasks, last)
+
+
+def added_tasks(recipe: Recipe, tasks: list[Fields], last: int = 0) -> list[Draft]:
+    """Return the events that add tasks, numbered after ``last``."""
+    mark = unit_mark(recipe)
+    drafts: list[Draft] = []
+    for number, task in enumerate(tasks, last + 1):
+        data: Fields = {"task": f"{mark}{number}" if mark else number, "description": task["text"]}
+        data |= {key: task[key] for key in ("depends", "done") if task.get(key)}
+        drafts.append({"type": "task_added", "data": data})
+    return drafts
 
 
 @evolves("task_added")
-def _added(state: Workflow, data: Fields, _at: str) -> Workflow:
+def _added(state: Workflow, data: Fields, at: str) -> Workflow:
     task: Task = {"id": data["task"], "description": data["description"], "status": "pending"}
     if "depends" in data:
         task["depends"] = data["depends"]
+    if data.get("done"):
+        task |= {"status": "completed", "completed_at": at}
     return {**state, "tasks": [*state["tasks"], task]}
 
 
 @decides("start_task", "task start")
-def start(state: Workflow, task: Task, _args: Fields) -> Decision:
+def start(state: Workflow, task: Task, args: Fields) -> Decision:
     if task["status"] in ("in_progress", "completed"):
         return _already(state, "start", task)
     waiting = waits_for(state, task)
     if waiting:
         why = f"task start: {task['id']} of {state['id']} waits for {', '.join(waiting)}"
         return Refusal("wrong_order", why, f"holdfast task start {shell_word(waiting[0])}")
-    return [{"type": "task_started", "data": {"task": task["id"]}}]
+    return [{"type": "task_started", "data": _begun(task, args)}]
+
+
+def _begun(task: Task, args: Fields) -> Fields:
+    """Return the data of an event that begins a task, with the commit it begins at."""
+    data: Fields = {"task": task["id"]}
+    if args.get("head") and "base" not in task:
+        data["base"] = args["head"]
+    return data
 
 
 @evolves("task_started")
 def _started(state: Workflow, data: Fields, at: str) -> Workflow:
     changed = {"status": "in_progress", "started_at": at, "reason": None}
+    changed |= {"base": data["base"]} if "base" in data else {}
     return {**with_task(state, data["task"], changed), "current_task": data["task"]}
 
 
 @decides("start_task_phase", "task phase")
-def start_phase(state: Workflow, task: Task, args: Fields) -> Decision:
-    """Enter a sub-phase of a task; the earlier ones are completed."""
+def start_task_phase(state: Workflow, task: Task, args: Fields) -> Decision:
+    """Enter a phase of a task. Refuse it while an earlier one lacks what the recipe asks for."""
     names = state["recipe"].get("task_phases", [])
     if args["phase"] not in names:
         return Refusal(
@@ -118,7 +171,33 @@ def start_phase(state: Workflow, task: Task, args: Fields) -> Decision:
         )
     if task["status"] == "completed":
         return _already(state, "phase", task)
-    return [{"type": "task_phase_started", "data": {"task": task["id"], "phase": args["phase"]}}]
+    entered = task.get("phases", {})
+    earlier = names[: names.index(args["phase"])]
+    skipped = []
+    for name in earlier:
+        status = entered.get(name, "pending")
+        is_left = status in ("completed", "skipped")
+        missing = [] if is_left else missing_for_task(state, task, name)
+        if missing and not args.get("force"):
+            why = f"{name} comes first" if status == "pending" else f"{name} needs {missing[0]}"
+            return _not_ready(state, "task phase", task, why, missing)
+        if missing or status in ("pending", "skipped"):
+            skipped.append(name)
+    data = {**_begun(task, args), "phase": args["phase"]}
+    if skipped:
+        data["skipped"] = skipped
+    if args.get("force"):
+        if refusal := bad_text("reason", args.get("reason") or ""):
+            return refusal
+        data["reason"] = args["reason"]
+    return [{"type": "task_phase_started", "data": data}]
+
+
+def _not_ready(state: Workflow, tried: str, task: Task, why: str, missing: list[str]) -> Refusal:
+    """Return the refusal of a task that lacks what the recipe asks for."""
+    message = f"{tried}: task {task['id']} of {state['id']}: {why}"
+    hint = f"holdfast show {state['id']}"
+    return Refusal("pending", message, hint, pending={"tests": missing})
 
 
 @evolves("task_phase_started")
@@ -126,19 +205,21 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
     names = state["recipe"].get("task_phases", [])
     reached = names.index(data["phase"])
     statuses = ["completed"] * reached + ["in_progress"] + ["pending"] * (len(names) - reached - 1)
+    phases = dict(zip(names, statuses, strict=True))
     changed = {
         "status": "in_progress",
         "started_at": _task_of(state, data).get("started_at", at),
         "reason": None,
-        "phases": dict(zip(names, statuses, strict=True)),
+        "phases": {**phases, **dict.fromkeys(data.get("skipped", ()), "skipped")},
     }
+    changed |= {"base": data["base"]} if "base" in data else {}
     return {**with_task(state, data["task"], changed), "current_task": data["task"]}
 
 
 @decides("complete_task", "task done")
 def complete(state: Workflow, task: Task, args: Fields) -> Decision:
     if task["status"] == "completed":
-        return _already(state, "done", task)
+        return add_commit(state, task, args.get("commit"))
     if state["recipe"]["format"] == "loop":
         return Refusal(
             "wrong_order",
@@ -150,6 +231,19 @@ def complete(state: Workflow, task: Task, args: Fields) -> Decision:
         why = f"task done: {task['id']} of {state['id']} is blocked ({task.get('reason', '')})"
         return Refusal("blocked", why, f"holdfast task start {shell_word(task['id'])}")
     data: Fields = {"task": task["id"]}
+    if not args.get("force") and (refusal := refuse_untested(state, task, "task done")):
+        return refusal
+    names = state["recipe"].get("task_phases", [])
+    if names:
+        entered = task.get("phases", {})
+        went = ("in_progress", "completed")
+        data["phases"] = {
+            name: "completed" if entered.get(name) in went else "skipped" for name in names
+        }
+    if args.get("force"):
+        if refusal := bad_text("reason", args.get("reason") or ""):
+            return refusal
+        data["reason"] = args["reason"]
     commit = args.get("commit")
     if commit is not None:
         if refusal := bad_text("commit", commit):
@@ -158,12 +252,24 @@ def complete(state: Workflow, task: Task, args: Fields) -> Decision:
     return [{"type": "task_completed", "data": data}]
 
 
+def refuse_untested(state: Workflow, task: Task, tried: str) -> Refusal | None:
+    """Return a refusal if a task is in a phase whose tests have not passed."""
+    inner = inner_phase(task)
+    if inner is None or not task_needs_of(state, inner):
+        return None
+    missing = missing_run(state, "tests", mark_of_run(state, task, inner))
+    if not missing:
+        return None
+    why = f"it is in {inner}, whose tests must pass ({', '.join(missing)})"
+    return _not_ready(state, tried, task, why, missing)
+
+
 @evolves("task_completed")
 def _completed(state: Workflow, data: Fields, at: str) -> Workflow:
     fields: Fields = {"status": "completed", "completed_at": at}
     names = state["recipe"].get("task_phases", [])
     if names:
-        fields["phases"] = dict.fromkeys(names, "completed")
+        fields["phases"] = data.get("phases") or dict.fromkeys(names, "completed")
     if "commit" in data:
         fields["commit"] = data["commit"]
     return with_task(state, data["task"], fields)
@@ -185,6 +291,35 @@ def block(state: Workflow, task: Task, args: Fields) -> Decision:
 @evolves("task_blocked")
 def _blocked(state: Workflow, data: Fields, _at: str) -> Workflow:
     return with_task(state, data["task"], {"status": "blocked", "reason": data["reason"]})
+
+
+def commits_of(task: Task) -> list[str]:
+    """Return the commits of a task, oldest first."""
+    commit = task.get("commit")
+    return task.get("commits") or ([commit] if commit else [])
+
+
+def add_commit(state: Workflow, task: Task, commit: str | None) -> Decision:
+    """Add a commit to a task that is done."""
+    known = commits_of(task)
+    if commit is None or commit in known or state["recipe"]["format"] == "loop":
+        why = f"task done: {task['id']} of {state['id']} is completed"
+        if commit in known:
+            why += f", and has the commit {str(commit)[:MAX_SHOWN]}"
+        return Refusal("already", why, f"holdfast show {state['id']}")
+    if refusal := bad_text("commit", commit):
+        return refusal
+    return [{"type": "task_commit_added", "data": {"task": task["id"], "commit": commit}}]
+
+
+@evolves("task_commit_added")
+def _commit_added(state: Workflow, data: Fields, _at: str) -> Workflow:
+    task, commit = find_task(state, data["task"]), data["commit"]
+    commits = [*([] if task is None else commits_of(task)), commit]
+    fields: Fields = {"commit": commit}
+    return with_task(
+        state, data["task"], {**fields, "commits": commits} if len(commits) > 1 else fields
+    )
 
 
 # Units of a loop
@@ -281,7 +416,7 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
     most = args.get("max_iterations")
     if most is not None and not (isinstance(most, int) and 1 <= most <= _MAX_LIMIT):
         why = f"loop plan: the maximum must be 1 to {_MAX_LIMIT}"
-        return Refusal("invalid", why, "loop plan --max 5")
+        return Refusal("invalid", why, "--max 5")
     depends = [str(name) for name in args.get("depends") or []]
     for name in depends:
         if name != str(args["task"]) and find_task(state, name) is None:
@@ -350,10 +485,10 @@ def iterate(state: Workflow, task: Task, args: Fields) -> Decision:
 def _bad_report(report: Fields, blocked: str | None) -> Refusal | None:
     if not report.get("did"):
         why = "loop iterate: what was done is missing"
-        return Refusal("invalid", why, "loop iterate --did TEXT")
+        return Refusal("invalid", why, "say what was done: --did TEXT")
     if not report.get("remaining") and not report.get("signal"):
         why = "loop iterate: say what remains, or give the unit's signal when nothing does"
-        return Refusal("invalid", why, "loop iterate --did TEXT --remaining TEXT")
+        return Refusal("invalid", why, "--remaining TEXT, or --signal SIGNAL")
     return first_bad_text(**report, **({} if blocked is None else {"reason": blocked}))
 
 
@@ -361,7 +496,7 @@ def _cannot_iterate(state: Workflow, task: Task) -> Refusal | None:
     name, waiting = shell_word(task["id"]), waits_for(state, task)
     obstacles = {
         "confirming": ("it waits to be confirmed", f"loop confirm {name} --clean"),
-        "verifying": ("it waits to be verified", f"loop verify {name} --passed"),
+        "verifying": ("it waits to be verified", "loop next"),
         "completed": ("it is done", "loop next"),
         "blocked": (f"it is blocked ({task.get('reason', '')})", f"loop unblock {name}"),
         "timeout": (
@@ -403,8 +538,8 @@ def _timed_out(state: Workflow, data: Fields, _at: str) -> Workflow:
 def _with_commit(state: Workflow, data: Fields) -> Workflow:
     if "commit" not in data:
         return state
-    lines = data["did"].strip().splitlines() or [_task_of(state, data)["description"]]
-    line = f"{data['commit']}: {lines[0][:80]}"
+    lines = (data.get("subject") or data["did"]).strip().splitlines()
+    line = f"{data['commit']}: {(lines or [_task_of(state, data)['description']])[0][:80]}"
     return {**state, "commits": [*state["commits"], line]}
 
 
@@ -417,7 +552,28 @@ def confirm(state: Workflow, task: Task, args: Fields) -> Decision:
 @decides("verify_unit", "loop verify")
 def verify(state: Workflow, task: Task, args: Fields) -> Decision:
     """Record the verification of a unit; only a unit that passes is done."""
+    is_claim = args.get("found") is None and args.get("evidence") is None
+    if is_claim and task["status"] == "verifying" and (refusal := refuse_claim(state, task)):
+        return refusal
     return _judged(state, task, args, "verifying", "completed", "verification_recorded")
+
+
+def needs_run(task: Task) -> bool:
+    """Return whether only a run verifies a unit: it declares a command, or its last run failed."""
+    return bool(task.get("verify")) or task.get("verification_run", {}).get("exit_code", 0) != 0
+
+
+def refuse_claim(state: Workflow, task: Task) -> Refusal | None:
+    """Return a refusal if a claim cannot take the place of a unit's verification."""
+    if not needs_run(task):
+        return None
+    again = f"holdfast loop verify {shell_word(task['id'])} --run"
+    if task.get("verify"):
+        why = "it declares what verifies it; that takes a run by Holdfast, not a claim"
+    else:
+        again += " -- COMMAND"
+        why = "its last verification run failed; a claim does not stand for a run"
+    return Refusal("needs_run", f"loop verify: {task['id']} of {state['subject']}: {why}", again)
 
 
 def _judged(
@@ -432,6 +588,7 @@ def _judged(
         return refusal
     data: Fields = {"task": task["id"], "clean": issues is None}
     data |= {key: args[key] for key in ("found", "evidence") if args.get(key) is not None}
+    data |= {"ran": True} if "evidence" in data else {}
     status = following if issues is None else "in_progress"
     moves = _move_phase_with(state, task, status, task.get("iterations_used", 0))
     return [{"type": event_type, "data": data}, *moves]
@@ -449,6 +606,9 @@ def _confirmed(state: Workflow, data: Fields, _at: str) -> Workflow:
 @evolves("verification_recorded")
 def _verified(state: Workflow, data: Fields, at: str) -> Workflow:
     changed: Fields = {"verification_passed": data["clean"]}
+    if data.get("ran"):
+        # Events of earlier versions have the evidence alone, and give the states they gave then.
+        changed["verification_run"] = data["evidence"]
     if data["clean"]:
         changed |= {"status": "completed", "completed_at": at, "remaining": None, "blockers": None}
     else:
@@ -465,7 +625,10 @@ def unblock(state: Workflow, task: Task, _args: Fields) -> Decision:
 
 @evolves("task_unblocked")
 def _unblocked(state: Workflow, data: Fields, _at: str) -> Workflow:
-    begun = _task_of(state, data).get("iterations_used", 0) > 0
+    task = _task_of(state, data)
+    begun = task.get("iterations_used", 0) > 0
+    if state["recipe"]["format"] != "loop":
+        begun = "started_at" in task
     changed = {"status": "in_progress" if begun else "pending", "reason": None}
     return with_task(state, data["task"], changed)
 

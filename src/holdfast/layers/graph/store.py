@@ -274,7 +274,7 @@ class GraphDatabase:
         except UnicodeEncodeError as error:
             raise Refused(
                 "invalid",
-                "a text of the graph has half of a surrogate pair, which is no character",
+                "a text of the graph has half of a surrogate pair, which is not a character",
                 "send the text without it",
             ) from error
         finally:
