@@ -124,8 +124,19 @@ def test_a_started_task_loads_exactly_these_modules(repository, more):
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_a_finished_task_loads_these_modules_and_those_that_ask_git(repository, more):
+def test_a_finished_task_loads_exactly_these_modules(repository, more):
     modules = loaded(repository, "task", "done", "1", *more)
+    assert ours_of(modules) == sorted(COMMON)
+
+
+def test_a_task_that_was_started_asks_git_what_was_committed_since(repository):
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    commit = ["git", *who, "commit", "-q", "--allow-empty", "-m", "begin"]
+    subprocess.run(commit, cwd=repository, check=True)
+    named = loaded(repository, "task", "done", "2", "--commit", "HEAD")
+    assert ours_of(named) == sorted(COMMON)
+    loaded(repository, "task", "start", "1")
+    modules = loaded(repository, "task", "done", "1")
     assert ours_of(modules) == sorted([*COMMON, *FOR_GIT])
 
 
