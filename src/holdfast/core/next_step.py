@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 _OPPOSITES = {
     "phase block": ["phase", "unblock"],
     "task block": ["task", "unblock"],
-    "task unblock": ["task", "block"],
     "loop block": ["loop", "unblock"],
 }
 _BY_PERSON = ("approve", "waive")
@@ -118,7 +117,7 @@ class NextStep:
         # The words after `--` are another command.
         end = self.words.index("--") if "--" in self.words else len(self.words)
         words = [*self.words[:end], "-w", workflow, *self.words[end:]]
-        return NextStep(self.about, words, **self.fill)
+        return NextStep(self.about, words, program=self.program, **self.fill)
 
 
 def next_step(

@@ -37,11 +37,6 @@ def resolve(workspace: Workspace, name: str, tried: str) -> str:
     return commit
 
 
-def subject_of(workspace: Workspace, commit: str) -> str | None:
-    """Return the first line of a commit's message."""
-    return git.subject(workspace.root, commit)
-
-
 def made_for_task(workspace: Workspace, task: Task) -> tuple[str | None, str | None]:
     """Return the commit that was made since a task began, and a note.
 
@@ -55,30 +50,24 @@ def made_for_task(workspace: Workspace, task: Task) -> tuple[str | None, str | N
     number = git.line(workspace.root, "rev-list", "--count", f"{base}..{head}")
     if number != "1":
         return None, f"{number or 'several'} commits were made since it began, so none was taken"
+    short = head[:SHORT]
     if is_dirty:
-        return (
-            None,
-            f"the work tree has changes that are not in {head[:SHORT]}, so it was not taken",
-        )
-    subject = subject_of(workspace, head) or ""
-    return head, f"took the commit that was made since it began: {head[:SHORT]} {subject}".rstrip()
+        return None, f"the work tree has changes that are not in {short}, so it was not taken"
+    subject = git.subject(workspace.root, head) or ""
+    return head, f"took the commit that was made since it began: {short} {subject}".rstrip()
 
 
 def changed_files(workspace: Workspace) -> list[str]:
     """Return the files that differ from the last commit, without those of Holdfast."""
-    return _files(workspace, "status", "--porcelain", "-z", "--no-renames")
+    rows = git.ask(workspace.root, "status", "--porcelain", "-z", "--no-renames") or b""
+    paths = [row[3:] for row in rows.decode(errors="replace").split("\0") if row]
+    return [path for path in paths if not path.startswith(OWN_PREFIXES)]
 
 
 def staged_files(workspace: Workspace) -> list[str]:
     """Return the files that the next commit would change."""
     rows = git.ask(workspace.root, "diff", "--cached", "--name-only", "-z") or b""
     return [row for row in rows.decode(errors="replace").split("\0") if row]
-
-
-def _files(workspace: Workspace, *words: str) -> list[str]:
-    rows = (git.ask(workspace.root, *words) or b"").decode(errors="replace").split("\0")
-    paths = [row[3:] for row in rows if row]
-    return [path for path in paths if not path.startswith(OWN_PREFIXES)]
 
 
 def switch(workspace: Workspace, branch: str) -> None:
@@ -109,8 +98,8 @@ def commit_for(workspace: Workspace, state: Workflow, message: str) -> tuple[str
     if staged_files(workspace):
         tested = state["tests"].get("tree")
         if is_tested(state, target) and tested != tree.digest_of(tree.read(workspace)):
-            message = "commit: files changed since the tests passed"
-            raise Refused("stale", message, "holdfast refactor")
+            why = "commit: files changed since the tests passed"
+            raise Refused("stale", why, "holdfast refactor")
         _act(workspace, "commit: git refuses", ["commit", "-m", message])
         made = git.head(workspace.root)
         if made is None:

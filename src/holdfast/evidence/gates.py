@@ -11,7 +11,7 @@ import shlex
 
 from holdfast.core.json_text import is_encodable
 from holdfast.core.next_step import current_task
-from holdfast.core.refusal import shell_word
+from holdfast.core.refusal import shell_line, shell_word
 from holdfast.core.time import duration_s
 from holdfast.core.workflow.needs import (
     CHECK,
@@ -61,7 +61,7 @@ class GateCommand:
         """The command as one line."""
         if isinstance(self.command, str):
             return self.command
-        return " ".join(shell_word(part) for part in self.command)
+        return shell_line(self.command)
 
 
 def gate_command(
@@ -83,7 +83,6 @@ def gate_command(
         source = settings.TEAM if is_from_repository else "the settings"
     known = declared.get("command")
     if words:
-        typed = GateCommand(words, timeout)
         if isinstance(known, str) and _words(known) != words:
             raise Refused(
                 "invalid",
@@ -91,7 +90,7 @@ def gate_command(
                 f"holdfast gate run {shell_word(gate)}",
             )
         _check_shows_something("gate run", words)
-        return typed
+        return GateCommand(words, timeout)
     if not isinstance(known, str):
         last = _words(last_gate_command(state, gate))
         if last:
@@ -112,7 +111,7 @@ def _words(command: str) -> list[str]:
         words = shlex.split(command)
     except ValueError:
         return []
-    return words if " ".join(map(shell_word, words)) == command else []
+    return words if shell_line(words) == command else []
 
 
 def tests_command(

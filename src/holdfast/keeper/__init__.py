@@ -845,7 +845,7 @@ class Keeper:
 
         Raise ``Refused`` if nothing is staged, or if files changed since the tests passed.
         """
-        from holdfast.evidence import commits
+        from holdfast.evidence import commits, git
 
         request = {"message": message}
         repeated = self.session.peek_repeat(target.get("id"), fingerprint("commit", request))
@@ -855,7 +855,7 @@ class Keeper:
         made, note = commits.commit_for(self.workspace, state, message)
         args: Fields = {"commit": made, "branch": self.workspace.branch()}
         args["facts"] = {**self.workspace.facts(), "head": made}
-        args["facts"]["subject"] = commits.subject_of(self.workspace, made)
+        args["facts"]["subject"] = git.subject(self.workspace.root, made)
         receipt = self.session.do(
             "record_commit", args, workflow=state["id"], id=target.get("id"),
             request_digest=fingerprint("commit", request),

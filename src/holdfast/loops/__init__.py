@@ -172,13 +172,13 @@ class Loops:
 
         Outside git the name is kept as it is.
         """
-        from holdfast.evidence import commits
+        from holdfast.evidence import commits, git
 
         workspace = self._session.workspace
         commit = commits.resolve(workspace, name, "loop iterate")
         if workspace.git is None:
             return {"commit": commit}
-        subject = commits.subject_of(workspace, commit)
+        subject = git.subject(workspace.root, commit)
         return {"commit": commit[:_COMMIT_LENGTH], "subject": subject or None}
 
     def confirm(
