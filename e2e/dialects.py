@@ -46,7 +46,8 @@ class Messages:
                     parts.append(Part(message["role"], "call", json.dumps(piece["input"])))
                 elif piece["type"] == "tool_result":
                     told = "\n".join(_texts(piece.get("content")))
-                    parts.append(Part(message["role"], "result", told))
+                    number = int(piece["tool_use_id"].removeprefix("toolu_"))
+                    parts.append(Part(message["role"], "result", told, number))
         return parts
 
     def sums_up(self, parts):

@@ -9,6 +9,9 @@ A prompt holds directives, which only the newest text of the user counts for:
 ``<<hang>>``                         after the calls, never answer
 
 Whoever sums a conversation up adds an instruction without directives, and gets the fixed sentence.
+
+A scenario that cannot say beforehand what is done gives the stub an ``agent``: a function that gets
+the parts of each request, except those that sum up, and changes the reply.
 """
 
 import json
@@ -27,10 +30,12 @@ PATIENCE_S = 60
 class Part:
     """A piece of a conversation: whose, what kind (``text``, ``call``, ``result``), its text."""
 
-    def __init__(self, role, kind, text):
+    def __init__(self, role, kind, text, number=None):
         self.role = role
         self.kind = kind
         self.text = text
+        self.number = number
+        """Of the reply whose call a result answers, if the API says so."""
 
 
 class Reply:
@@ -48,26 +53,33 @@ class Reply:
 class Exchange:
     """One request for an answer, and the answer."""
 
-    def __init__(self, dialect, body, number):
+    def __init__(self, dialect, body, number, agent=None):
         self.body = body
         self.parts = dialect.parts(body)
         self.text = "\n".join(part.text for part in self.parts)
         self.sums_up = dialect.sums_up(self.parts)
         self.reply = reply_to(self.parts, number)
+        if agent is not None and not self.sums_up:
+            agent(self.parts, self.reply)
 
     def results(self):
         """What tools answered, newest last."""
         return [part.text for part in self.parts if part.kind == "result"]
 
 
-def reply_to(parts, number):
-    """What the newest text of the user asks for, given how many calls were answered since."""
-    reply = Reply(number)
-    texts = [
+def prompts(parts):
+    """The places of the user's own words."""
+    return [
         place
         for place, part in enumerate(parts)
         if part.role == "user" and part.kind == "text" and not ASIDE.fullmatch(part.text)
     ]
+
+
+def reply_to(parts, number):
+    """What the newest text of the user asks for, given how many calls were answered since."""
+    reply = Reply(number)
+    texts = prompts(parts)
     newest = texts[-1] if texts else 0
     told = DIRECTIVE.findall(parts[newest].text) if texts else []
     done = sum(part.kind == "result" for part in parts[newest:])
@@ -92,6 +104,7 @@ class Stub:
 
     def __init__(self, dialect):
         self.dialect = dialect
+        self.agent = None
         self.requests = []
         self.strangers = []
         self._changed = threading.Condition()
@@ -119,7 +132,8 @@ class Stub:
             self.note(f"POST {path}")
             return 404, "application/json", b"{}"
         with self._changed:
-            exchange = Exchange(self.dialect, json.loads(raw), len(self.requests) + 1)
+            number = len(self.requests) + 1
+            exchange = Exchange(self.dialect, json.loads(raw), number, self.agent)
             self.requests.append(exchange)
             self._changed.notify_all()
         if exchange.reply.hangs:
