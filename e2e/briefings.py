@@ -14,7 +14,10 @@ def briefings(request):
 
 
 def delivered(place, request, workflow, source):
-    """The newest briefing of a request, when it is the one that the ledger says was delivered."""
+    """The newest briefing of a request, when it is the one that the ledger says was delivered.
+
+    A text that a session gets twice is recorded once, with the source of the first time.
+    """
     found = briefings(request)
     assert found, "the request has no briefing"
     text = found[-1]

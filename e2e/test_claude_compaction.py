@@ -20,8 +20,8 @@ def test_briefed_after_manual_compaction(claude):
     assert claude.place.events("context_compacted")[-1]["data"]["trigger"] == "manual"
     assert claude.place.events("briefing_delivered")[-1]["data"]["source"] == "compact"
     claude.go_on("Go on. <<say on>>")
-    text = delivered(claude.place, claude.stub.after_summing_up(), workflow, "resume")
-    assert "NEXT: task 1 (Check the password): holdfast task start 1" in text
+    text = delivered(claude.place, claude.stub.after_summing_up(), workflow, "compact")
+    assert "NEXT: when load_feature is done: holdfast advance" in text
     assert "Never log a password" in text
 
 
@@ -81,14 +81,14 @@ def test_briefed_after_a_kill_in_the_middle_of_a_turn(claude):
     workflow = killed_in_a_turn(claude)
     claude.go_on("Go on. <<say on>>")
     text = delivered(claude.place, claude.stub.requests[-1], workflow, "resume")
-    assert "NEXT: task 2 (Ask for a code)" in text
+    assert "TASK 2/3 (2): Ask for a code (pending)" in text
 
 
 def test_a_new_session_takes_up_what_a_killed_one_left(claude):
     workflow = killed_in_a_turn(claude)
     claude.say("What was I doing? <<say this>>")
     text = delivered(claude.place, claude.stub.requests[-1], workflow, "startup")
-    assert "NEXT: task 2 (Ask for a code)" in text
+    assert "TASK 2/3 (2): Ask for a code (pending)" in text
 
 
 def test_two_sessions_in_two_worktrees_each_get_their_own(claude):
@@ -114,12 +114,12 @@ def test_three_compactions_in_a_row_lose_nothing(claude):
     talk = claude.talk()
     talk.say(f"Begin. {bash(START)} <<say begun>>")
     opened = claude.place.state()
-    for number, following in ((1, "task 2 (Ask"), (2, "task 3 (Lock"), (3, "phase load_feature")):
+    for number, following in ((1, "TASK 2/3 (2)"), (2, "TASK 3/3 (3)"), (3, "All tasks complete")):
         talk.say(f"Work. {bash(f'holdfast task done {number}')} <<say done>>")
         talk.say("/compact")
         talk.say("Go on. <<say on>>")
         text = delivered(claude.place, claude.stub.after_summing_up(), opened["id"], "compact")
-        assert f"NEXT: {following}" in text
+        assert following in text
     talk.end()
     assert len(claude.place.events("context_compacted")) == 3
     state = claude.place.state()
@@ -141,4 +141,4 @@ def test_a_huge_workflow_arrives_whole_and_under_the_limit(claude, filling):
         assert 7_500 < len(text.encode()) < LIMIT
         assert "@docs/59.md" in text
         assert "LEFT OUT for its length: " in text
-    delivered(claude.place, claude.stub.after_summing_up(), workflow, "resume")
+    delivered(claude.place, claude.stub.after_summing_up(), workflow, "compact")

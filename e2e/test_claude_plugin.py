@@ -26,7 +26,7 @@ def test_the_plugin_briefs_after_a_compaction(plugged):
     plugged.go_on("/compact")
     assert plugged.place.events("context_compacted")
     plugged.go_on("Go on. <<say on>>")
-    delivered(plugged.place, plugged.stub.after_summing_up(), workflow, "resume")
+    delivered(plugged.place, plugged.stub.after_summing_up(), workflow, "compact")
 
 
 def test_the_plugin_without_the_program_says_one_line(plugged):

@@ -34,7 +34,7 @@ def test_required_reading_is_ticked_by_a_read_and_unticked_by_a_compaction(claud
     claude.go_on("/compact")
     assert claude.place.state()["unread"] == ["@docs/guide.md"]
     claude.go_on("Go on. <<say on>>")
-    text = delivered(claude.place, claude.stub.after_summing_up(), "migration", "resume")
+    text = delivered(claude.place, claude.stub.after_summing_up(), "migration", "compact")
     assert "REQUIRED READING (read each of these files now):\n@docs/guide.md" in text
 
 
@@ -54,11 +54,11 @@ def test_an_edit_is_denied_until_the_required_file_was_read(claude):
 def test_an_agent_that_stops_too_early_is_sent_back_once(claude):
     claude.connect("--enforce")
     claude.place.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
-    claude.place.holdfast("start", "dev", "a.md", "--task", "One")
-    claude.say("Work. <<say done>>")
-    first, second = claude.stub.requests
-    assert "still has pending tasks 1" not in first.text
-    assert "still has pending tasks 1" in second.text
+    claude.say(f"Work. {bash(START)} <<say done>>")
+    *before, last = claude.stub.requests
+    assert len(before) == 2
+    assert not any("still has pending tasks 1" in request.text for request in before)
+    assert "still has pending tasks 1" in last.text
 
 
 def test_nothing_is_enforced_unless_it_was_asked_for(claude):
@@ -78,7 +78,7 @@ def test_a_workflow_in_the_agents_notes_is_adopted_and_briefed(claude):
     claude.go_on("Go on. <<say on>>")
     state = claude.place.state()
     assert (state["title"], state["phase"]) == ("Shop Pages - Product List", "Texts")
-    text = delivered(claude.place, claude.stub.after_summing_up(), state["id"], "resume")
+    text = delivered(claude.place, claude.stub.after_summing_up(), state["id"], "compact")
     assert "✅ Workflow restored: Shop Pages - Product List, Phase 4/10" in text
 
 

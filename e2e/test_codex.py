@@ -27,7 +27,7 @@ def test_briefed_after_compaction_of_a_resumed_session(codex):
     codex.place.holdfast("task", "done", "1")
     codex.go_on("Go on. <<say on>>")
     request = codex.stub.after_summing_up()
-    delivered(codex.place, request, workflow["workflow"]["id"], "compact")
+    delivered(codex.place, request, workflow["workflow"]["id"], "resume")
     assert all("task 1 (One)" not in text for text in briefings(request))
 
 

@@ -12,7 +12,7 @@ def test_briefed_at_the_start_of_a_session(gemini):
     delivered(gemini.place, request, workflow["workflow"]["id"], "startup")
     assert len(briefings(request)) == 1
     gemini.go_on("Go on. <<say on>>")
-    delivered(gemini.place, gemini.stub.requests[-1], workflow["workflow"]["id"], "resume")
+    delivered(gemini.place, gemini.stub.requests[-1], workflow["workflow"]["id"], "startup")
 
 
 def test_briefed_in_the_turn_after_automatic_compression(gemini):
