@@ -57,8 +57,8 @@ def test_an_agent_that_stops_too_early_is_sent_back_once(claude):
     claude.say(f"Work. {bash(START)} <<say done>>")
     *before, last = claude.stub.requests
     assert len(before) == 2
-    assert not any("still has pending tasks 1" in request.text for request in before)
-    assert "still has pending tasks 1" in last.text
+    assert not any("still needs tasks 1" in request.text for request in before)
+    assert "still needs tasks 1" in last.text
 
 
 def test_nothing_is_enforced_unless_it_was_asked_for(claude):

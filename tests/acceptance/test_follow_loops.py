@@ -9,6 +9,8 @@ import pytest
 from support.command_line import Folder
 from support.follower import Follower, repository
 
+pytestmark = pytest.mark.promise(17)
+
 CHECK = [sys.executable, "-c", "import sys, app; sys.exit(app.N < 1)"]
 VALUES = {
     "DID": "Wrote it.",

@@ -4,6 +4,8 @@ import pytest
 
 from support.follower import Follower, repository
 
+pytestmark = pytest.mark.promise(17)
+
 RECIPES = {
     "dev": ["docs/login.md"],
     "tdd": ["Log in"],

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from support.pseudoterminal import Pseudoterminal
+from support.pseudoterminal import Pseudoterminal, skip_below_client
 
 PYTHON = sys.executable
 PASSES = ("test", "-d", ".")
-FAILS = ("test", "-f", ".")
+FAILS = ("test", "-f", "nowhere")
 HANG = "sleep 300 & setsid sleep 301 & echo begun; wait"
 
 
@@ -170,12 +170,39 @@ def test_a_claim_covers_neither_a_failed_run_nor_a_stale_one(dev, name):
     error = dev.refused("gate", "record", name, "--passed")
     assert (error["code"], error["hint"]) == ("needs_run", f"holdfast gate run {name}")
     assert gate(dev, name)["passed"] is False
-    dev.ok("gate", "run", name, "--", *PASSES)
+    dev.write(FAILS[-1], "")
+    dev.ok("gate", "run", name)
     dev.write("README.md", "Another project.\n")
     assert dev.refused("gate", "record", name, "--passed")["code"] == "needs_run"
     assert gate(dev, name)["status"] == "stale"
-    assert dev.ok("gate", "run", name)["gate"]["command"] == " ".join(PASSES)
+    assert dev.ok("gate", "run", name)["gate"]["command"] == " ".join(FAILS)
     assert gate(dev, name)["status"] == "completed"
+
+
+def test_another_command_does_not_cover_the_one_that_failed(dev):
+    dev.run("gate", "run", "lint", "--", *FAILS)
+    answer = dev.run("gate", "run", "lint", "--json", "--", *PASSES)
+    assert (answer.code, answer.json["error"]["code"]) == (1, "other_command")
+    assert answer.json["next"]["command"] == ["holdfast", "gate", "run", "lint"]
+    assert gate(dev, "lint")["passed"] is False
+    line = ["gate", "run", "lint", "--reason", "there is no such file", "--", *PASSES]
+    dev.ok(*line)
+    for _ in range(2):
+        found = gate(dev, "lint")
+        assert (found["passed"], found["instead_of"]) == (True, " ".join(FAILS))
+        assert found["reason"] == "there is no such file"
+        dev.write("README.md", "Another project.\n")
+        dev.ok("gate", "run", "lint")
+    instead = f"instead of {' '.join(FAILS)}: there is no such file"
+    assert instead in dev.run("gate", "list").out
+    signal = dev.ok("complete", "--force", "--reason", "enough")["signal"]
+    assert f"replaced: lint ran {' '.join(PASSES)}, not {' '.join(FAILS)}" in signal
+
+
+def test_a_command_that_was_not_found_can_be_corrected(dev):
+    dev.run("gate", "run", "lint", "--", "sh", "-c", "nosuch")
+    assert gate(dev, "lint")["exit_code"] == 127
+    assert "instead_of" not in dev.ok("gate", "run", "lint", "--", *PASSES)["gate"]
 
 
 @pytest.mark.parametrize("program", ["true", "/bin/true", "false", ":", "echo", "sleep", " "])
@@ -207,6 +234,7 @@ def waived(place, name, reason="There is none", **environment):
     """Let a person waive a gate on a terminal; return the exit code and what was shown."""
     command = [PYTHON, "-m", "holdfast", "gate", "waive", name, "--reason", reason]
     variables = {**place.environment, **environment}
+    skip_below_client()
     with Pseudoterminal(command, place.path, variables) as terminal:
         return terminal.ended(), terminal.text
 
@@ -310,8 +338,10 @@ def test_a_gate_that_the_recipe_does_not_have_is_recorded_with_the_one_that_was_
 
 def test_a_gate_of_the_recipe_or_of_the_settings_is_recorded_without_a_word(dev):
     dev.write(".claude/holdfast.toml", '[gates.spelling]\ncommand = "true"\n')
-    for name in ("security_review", "spelling"):
-        assert dev.ok("gate", "record", name, "--passed").get("notes", []) == []
+    assert dev.ok("gate", "record", "security_review", "--passed").get("notes", []) == []
+    assert dev.ok("gate", "record", "spelling", "--failed").get("notes", []) == []
+    error = dev.refused("gate", "record", "spelling", "--passed")
+    assert (error["code"], error["hint"]) == ("needs_run", "holdfast gate run spelling")
     assert dev.ok("gate", "run", "lint", "--", *PASSES).get("notes", []) == []
     other = dev.ok("start", "tdd", "src/parser.py")["workflow"]["id"]
     assert dev.ok("gate", "record", "lint", "--passed", "-w", other).get("notes", []) == []

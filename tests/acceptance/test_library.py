@@ -10,6 +10,7 @@ from holdfast import Keeper, Refused
 from holdfast.cli.parser import load_all
 from holdfast.initiatives import Initiatives
 from holdfast.keeper import session as sessions
+from holdfast.keeper.evidence import Evidence
 from holdfast.keeper.logs import Delegations, Interviews
 from holdfast.layers.memory import Memory
 from holdfast.loops import Loops
@@ -49,21 +50,21 @@ METHODS = {
     "unset": "unset_context",
     "undo": "undo",
     "rename": "rename",
-    "gate run": "run_gate",
-    "gate record": "record_gate",
-    "gate waive": "waive_gate",
+    "gate run": "evidence.run_gate",
+    "gate record": "evidence.record_gate",
+    "gate waive": "evidence.waive_gate",
     "gate list": "show",
-    "red": "take_step",
-    "green": "take_step",
-    "refactor": "take_step",
-    "commit": "commit",
-    "violation add": "add_violation",
-    "violation clear": "clear_violation",
+    "red": "evidence.take_step",
+    "green": "evidence.take_step",
+    "refactor": "evidence.take_step",
+    "commit": "evidence.commit",
+    "violation add": "evidence.add_violation",
+    "violation clear": "evidence.clear_violation",
     "violation list": "show",
-    "tests run": "run_tests",
-    "tests record": "record_tests",
-    "files add": "add_file",
-    "files sync": "sync_files",
+    "tests run": "evidence.run_tests",
+    "tests record": "evidence.record_tests",
+    "files add": "evidence.add_file",
+    "files sync": "evidence.sync_files",
     "context": "context learnings drain_notes",
     "forge add": "note_forge",
     "forge show": "forge",
@@ -128,6 +129,7 @@ FORCED = {"force": True, "reason": "a test"}
 
 
 BESIDE = {
+    "evidence": Evidence,
     "initiatives": Initiatives,
     "interviews": Interviews,
     "delegations": Delegations,

@@ -149,7 +149,7 @@ def test_a_claim_does_not_take_the_place_of_a_run_that_a_unit_declares(repo):
     answer = repo.run(*repo.in_json(own))
     assert answer.code == 4, answer
     assert answer.json["next"]["command"][:4] == ["holdfast", "loop", "iterate", "T1"]
-    assert "mend it" in answer.json["next"]["about"]
+    assert "fix it" in answer.json["next"]["about"]
     repo.write("done", "")
     repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
     repo.ok("loop", "confirm", "T1", "--clean")

@@ -76,10 +76,11 @@ def test_a_second_session_is_told_who_works_there_and_what_it_can_do_instead(rep
     workflow = start_tdd(repo.as_session("ada"), "one")
     for other in (in_client(repo), repo.as_session("grace")):
         for line in ("advance", "show", "resume", "complete"):
-            error = other.refused(line)
+            answer = other.run(line, "--json").json
+            error = answer["error"]
             assert (error["code"], error["details"]["candidates"]) == ("held", [workflow]), line
             assert error["message"] == f"the live session ada works on {workflow} (one)"
-            assert "start your own work: holdfast start RECIPE SUBJECT" in error["hint"]
+            assert answer["next"]["command"][:4] == ["holdfast", "start", "RECIPE", "SUBJECT"]
             assert f"act on this one once: -w {workflow};" in error["hint"]
             # Without a session, resume would bind nobody.
             name = "grace" if other.environment.get("CLAUDE_CODE_SESSION_ID") else "NAME"

@@ -188,7 +188,8 @@ def test_a_cycle_is_told_in_the_words_of_its_scripts(repo):
     assert green["tests_passing"] is True
     assert "last_error" not in green
     assert repo.refused("advance")["details"]["pending"] == {"tests": ["a run is missing"]}
-    repo.ok("green", "--", *PASSES)
+    repo.write(FAILS[-1], "")
+    repo.ok("green")
     repo.ok("refactor")
     repo.ok("advance")
     repo.ok("phase", "start", "red")
@@ -227,6 +228,10 @@ def test_entering_a_phase_of_a_task_completes_the_earlier_ones(repo):
     assert repo.refused("task", "phase", "9", "red")["code"] == "not_found"
     assert repo.refused("task", "done", "1", "--commit", "HEAD")["code"] == "pending"
     repo.ok("tests", "run", "--", *PASSES)
+    error = repo.refused("task", "done", "1", "--commit", "HEAD")
+    assert f"a run of {' '.join(FAILS)}" in error["message"]
+    repo.write(FAILS[-1], "")
+    repo.ok("tests", "run", "--", *FAILS)
     repo.ok("task", "done", "1", "--commit", "HEAD")
     task = repo.record(repo.state()["record"])["tasks"][0]
     assert task["commit_sha"] == repo.git("rev-parse", "HEAD")

@@ -175,7 +175,7 @@ def test_force_is_for_the_violations_that_were_known(repo):
     repo.ok("advance", "--force", "--reason", "a known flake")
     repo.ok("violation", "add", "V-1", "HIGH", "no test")
     repo.ok("violation", "add", "V-2", "CRITICAL", "leaks")
-    assert "pending violations V-1, V-2" in repo.refused("complete")["message"]
+    assert "still needs violations V-1, V-2" in repo.refused("complete")["message"]
 
 
 def test_force_that_nothing_asked_for_excuses_nothing_later(repo):

@@ -203,18 +203,18 @@ briefing.briefing = lambda *state, **more: "Go on."
     "what is pending is passed over": """
 from holdfast.core import briefing
 from holdfast.core.workflow import lifecycle
-lifecycle.pending = lambda state: {}
+lifecycle.pending = lambda state, facts=None: {}
 """,
     "a gate is taken at its word": """
 from holdfast.core.workflow import evidence
-evidence._refuse_claim = lambda state, name, tree: None
+evidence._refuse_claim = lambda state, args: None
 """,
     "a run is made up": """
-from holdfast import Keeper
+from holdfast.keeper.evidence import Evidence
 def made_up(self, gate, words, **_):
     values = {"gate": gate, "passed": True, "evidence": "run", "fields": {"command": "none"}}
-    return self.session.do("record_gate", values)
-Keeper.run_gate = made_up
+    return self._session.do("record_gate", values)
+Evidence.run_gate = made_up
 """,
 }
 FOUND_OUT_BY = {

@@ -57,10 +57,10 @@ PACKAGES = {
         "workflow",
     ),
     "holdfast.core.workflow": (
-        *("corrections", "evidence", "lifecycle", "needs", "steps", "tasks"),
+        *("corrections", "edits", "evidence", "lifecycle", "needs", "steps", "tasks"),
     ),
     "holdfast.formats": ("schema", "skill"),
-    "holdfast.keeper": ("record_writer", "requests", "session", "store", "transaction"),
+    "holdfast.keeper": ("facts", "record_writer", "requests", "session", "store", "transaction"),
     "holdfast.storage": ("database", "ledger", "record_files", "skill_index"),
     "holdfast.system": ("disk", "kernel"),
     "holdfast.workspace": ("environment", "location"),

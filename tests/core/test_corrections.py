@@ -595,7 +595,9 @@ COMMANDS = {
 commands = st.sampled_from(sorted(COMMANDS)).flatmap(
     lambda kind: st.tuples(st.just(kind), st.fixed_dictionaries(COMMANDS[kind]))
 )
-LASTING = ("start_workflow", "resume_workflow", "plan_unit", "record_iteration")
+LASTING = (
+    "start_workflow", "resume_workflow", "plan_unit", "record_iteration", "add_violation",
+)  # fmt: skip
 KEPT = ("history", "history_earlier", "updated_at", "session", "read")
 
 

@@ -241,7 +241,7 @@ def test_a_run_that_failed_is_not_covered_by_a_claim(mode, exit_code):
     name = "T1" if mode == "development" else "R1"
     loop = to_verify(Loop(mode).planned(name), name)
     loop.do("verify_unit", task=name, found="it fails", evidence=ran(exit_code))
-    assert "was not verified: mend it" in next_step(loop.state).about
+    assert "was not verified: fix it" in next_step(loop.state).about
     to_verify(loop, name)
     refusal = loop.do("verify_unit", task=name)
     assert (refusal.code, refusal.hint) == (

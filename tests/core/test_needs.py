@@ -2,57 +2,12 @@
 
 import pytest
 
-from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import decide, evolve
 from holdfast.core.workflow.lifecycle import completion_signal, pending
 from holdfast.core.workflow.needs import is_passed, unmet
-from holdfast.workspace import recipes
+from support.workflow_desk import BRANCH, HEAD, MAIN, NEXT_HEAD, Desk
 
-AT = "2026-01-02T03:04:05.678Z"
-HEAD, NEXT_HEAD = "a" * 40, "b" * 40
-MAIN = {"git": True, "branch": "main", "is_main": True, "head": HEAD}
-BRANCH = {"git": True, "branch": "feat/x", "is_main": False, "head": HEAD}
 PASSED = {"last_result": "passed", "evidence": "run", "test_command": "pytest"}
 FAILED = {**PASSED, "last_result": "failed", "failing_tests": ["test_it"]}
-
-
-class Desk:
-    """A workflow in the core alone."""
-
-    def __init__(self, recipe="dev", **args):
-        self.state = None
-        self.facts = BRANCH
-        self.tree = None
-        declared = recipes.load(recipe) if isinstance(recipe, str) else recipe
-        start = {"recipe": declared, "subject": "s", "title": "t", "base": HEAD, **args}
-        self.do("start_workflow", **start)
-
-    def do(self, kind, **args):
-        """Carry out a command; return its refusal, or ``None``."""
-        args = {"facts": self.facts, "branch": self.facts.get("branch"), "tree": self.tree, **args}
-        if kind == "start_workflow":
-            for name in ("facts", "tree"):
-                args.pop(name)
-        drafts = decide(self.state, {"type": kind, "at": AT, "args": args})
-        if isinstance(drafts, Refusal):
-            return drafts
-        for draft in drafts:
-            self.state = evolve(self.state, {**draft, "at": AT, "stream": "dev-1"})
-        return None
-
-    def ok(self, kind, **args):
-        refusal = self.do(kind, **args)
-        assert refusal is None, refusal
-
-    def refused(self, kind, **args):
-        before = self.state
-        refusal = self.do(kind, **args)
-        assert refusal is not None
-        assert self.state == before
-        return refusal
-
-    def phases(self):
-        return {phase["name"]: phase["status"] for phase in self.state["phases"]}
 
 
 def tasks(*texts):
@@ -141,48 +96,6 @@ def test_a_failed_or_stale_run_is_not_covered_by_a_claim(executing, gate):
         executing.ok("record_gate", gate=gate, passed=True)
 
 
-def test_a_claim_in_an_edited_record_does_not_pass_a_run_gate(executing):
-    gate = {"status": "completed", "passed": True, "last_run": AT, "evidence": "run"}
-    changes = [[["gates", "lint"], {"status": "pending"}, gate]]
-    executing.ok("adopt_edit", changes=changes, base=1)
-    assert executing.state["gates"]["lint"]["evidence"] == "claim"
-    assert not is_passed(executing.state, "lint")
-
-
-def test_a_waiver_in_an_edited_record_is_not_believed(executing):
-    waived = {"status": "waived", "reason": "no linter", "waived_at": AT}
-    changes = [[["gates", "lint"], {"status": "pending"}, waived]]
-    executing.ok("adopt_edit", changes=changes, base=1)
-    assert not is_passed(executing.state, "lint")
-    assert executing.state["gates"]["lint"] == {"status": "pending"}
-
-
-def test_an_edit_changes_no_rule_and_approves_nothing():
-    desk = Desk("apex")
-    desk.ok("advance")
-    recipe = {**desk.state["recipe"], "phases": [{"name": "plan"}]}
-    approved = [{**phase, "approved": True} for phase in desk.state["phases"]]
-    changes = [
-        [["recipe"], desk.state["recipe"], recipe],
-        [["phases"], desk.state["phases"], approved],
-    ]
-    desk.ok("adopt_edit", changes=changes, base=1)
-    assert desk.state["recipe"]["phases"] == [{"name": "plan", "needs": ["approval"]}]
-    assert not any(phase.get("approved") for phase in desk.state["phases"])
-
-
-def test_an_edit_removes_no_gate_that_the_recipe_declares(executing):
-    rules = {**executing.state["recipe"], "gates": {}, "task_needs": {}}
-    changes = [
-        [["gates"], executing.state["gates"], {}],
-        [["recipe"], executing.state["recipe"], rules],
-    ]
-    before = executing.state
-    executing.ok("adopt_edit", changes=changes, base=1)
-    assert executing.state["gates"] == before["gates"]
-    assert executing.state["recipe"] == before["recipe"]
-
-
 def test_verification_waits_for_fresh_gates(executing):
     executing.ok("complete_task", task=1)
     executing.ok("complete_task", task=2)
@@ -195,7 +108,11 @@ def test_verification_waits_for_fresh_gates(executing):
     executing.tree = "t1"
     executing.ok("advance")
     assert executing.refused("complete_workflow").details["pending"] == {"gates": ["pr_created"]}
-    executing.ok("record_gate", gate="pr_created", passed=True, evidence="check")
+    seen = {"pushed_to": "origin/feat/x"}
+    check = {"gate": "pr_created", "passed": True, "evidence": "check", "looked_up": seen}
+    executing.ok("record_gate", **check, fields={"pr_number": 12})
+    gate = executing.state["gates"]["pr_created"]
+    assert (gate["pushed_to"], gate["claimed"]) == ("origin/feat/x", ["pr_number"])
     executing.ok("complete_workflow")
     assert set(executing.phases().values()) == {"completed"}
 
@@ -369,3 +286,31 @@ def test_an_approval_is_asked_for_last():
     assert desk.refused("advance").code == "needs_approval"
     desk.ok("approve_phase", phase="plan")
     desk.ok("advance")
+
+
+@pytest.mark.parametrize("exit_code", [126, 127])
+def test_a_command_that_was_not_found_shows_no_failing_test(executing, exit_code):
+    executing.ok("enter_step", step="red")
+    executing.ok("record_tests", tests={**FAILED, "failing_tests": [], "exit_code": exit_code})
+    assert executing.refused("enter_step", step="green").details["pending"] == {
+        "tests": ["a run that fails"]
+    }
+
+
+def test_green_is_shown_by_the_command_that_failed_in_red(executing):
+    executing.ok("enter_step", step="red")
+    executing.ok("record_tests", tests=FAILED)
+    executing.ok("enter_step", step="green")
+    executing.ok("record_tests", tests={**PASSED, "test_command": "ls"})
+    pending = executing.refused("enter_step", step="refactor").details["pending"]
+    assert pending == {"tests": ["a run of pytest"]}
+    executing.ok("record_tests", tests=PASSED)
+    executing.ok("enter_step", step="refactor")
+    executing.ok("record_tests", tests=PASSED)
+    executing.ok("complete_task", task=1)
+    # The next task may be tested by another command.
+    executing.ok("enter_step", step="red")
+    executing.ok("record_tests", tests={**FAILED, "test_command": "pytest b"})
+    executing.ok("enter_step", step="green")
+    executing.ok("record_tests", tests={**PASSED, "test_command": "pytest b"})
+    executing.ok("enter_step", step="refactor")

@@ -146,8 +146,9 @@ def test_a_task_is_led_through_red_green_refactor_and_commit(phases, tests, expe
 
 
 def test_a_gate_is_passed_by_what_the_recipe_asks_for():
-    def gated(name, takes="run", facts=None, **gate):
+    def gated(name, takes="run", facts=None, branch="main", **gate):
         state = in_phase("review", gates={name: {"status": "pending", **gate}})
+        state["branch"] = branch
         state["recipe"]["gates"] = {name: {"evidence": takes}}
         return after(state, facts)
 
@@ -162,6 +163,8 @@ def test_a_gate_is_passed_by_what_the_recipe_asks_for():
     assert gated("review", "claim") == "gate record review --passed"
     record = "gate record pr_created --passed pr_number=NUMBER pr_url=URL"
     assert gated("pr_created", "check") == record
+    assert gated("pr_created", "check", branch=None) == "gate record pr_created --passed"
+    assert gated("review", "claim", facts={"commands": ["review"]}) == "gate run review"
 
 
 def test_a_gate_that_is_stale_beside_the_tree_is_run_again():

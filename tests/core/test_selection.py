@@ -61,10 +61,9 @@ def test_the_newest_of_several_comes_first():
     assert picked.details["candidates"] == ["newer", "free"]
 
 
-def test_who_works_there_is_said_with_three_ways_to_go():
+def test_who_works_there_is_said_with_two_ways_to_act_on_it():
     picked = choose([HELD], GRACE, live={"ada"})
     assert picked.message == "the live session ada works on held (Free)"
     assert picked.hint == (
-        "start your own work: holdfast start RECIPE SUBJECT --session grace; act on this one once: "
-        "-w held; or take it over: holdfast resume held --session grace"
+        "or act on this one once: -w held; or take it over: holdfast resume held --session grace"
     )

@@ -66,8 +66,8 @@ def lived(tmp_path_factory):
 def finish(root, keeper):
     """The fields that the histories never had."""
     apex = keeper.start("apex", "Another", replace=True).state["id"]
-    keeper.add_violation("V-1", "HIGH", "no test", workflow=apex)
-    keeper.clear_violation("V-1", workflow=apex)
+    keeper.evidence().add_violation("V-1", "HIGH", "no test", workflow=apex)
+    keeper.evidence().clear_violation("V-1", workflow=apex)
     keeper.complete(force=True, reason="enough", workflow=apex)
     knowledge = keeper.start("loop-knowledge", "reading", context={"domain": "research"})
     unit = {"task": "R1", "description": "Sources", "max_iterations": 3}

@@ -39,7 +39,7 @@ def test_it_shows_a_kill_a_new_session_a_refusal_and_a_sound_ledger(played):
     answers = {step: "\n".join(answer) for step, answer in played}
     assert answers["./agent.sh"].endswith("Killed")
     assert "Resuming: Task 2/2" in answers["holdfast resume"]
-    assert "still has pending" in answers["holdfast complete"]
+    assert "still needs" in answers["holdfast complete"]
     assert "sound" in answers["holdfast verify"]
 
 

@@ -12,7 +12,7 @@ import tempfile
 RUNNER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner.py")
 NOON = 1_771_329_600_000  # 2026-02-17T12:00:00Z
 MINUTE_MS = 60_000
-PROGRAMS = ("git", "sh", "true", "false", "echo", "cat", "sed")
+PROGRAMS = ("git", "sh", "true", "false", "echo", "cat", "sed", "cp", "grep", "test")
 COMMITTED_AT = "2026-02-17T11:00:00Z"
 SETTLED = {
     "LANG": "C.UTF-8",

@@ -43,9 +43,11 @@ def live(root: str) -> Keeper:
     keeper.add_task("Logout", workflow=dev)
     keeper.start_task(1, workflow=dev)
     keeper.start_task_phase(1, "red", workflow=dev)
-    keeper.run_tests(["test", "-e", "model.py"], workflow=dev)
+    keeper.evidence().run_tests(["test", "-e", "model.py"], workflow=dev)
     keeper.start_task_phase(1, "green", workflow=dev)
-    keeper.run_tests(["test", "-d", "."], workflow=dev)
+    with open(os.path.join(root, "model.py"), "w", encoding="utf-8"):
+        pass
+    keeper.evidence().run_tests(workflow=dev)
     keeper.complete_task(1, "172c0b0", workflow=dev)
     keeper.block_task(2, "waits for the design", workflow=dev)
     keeper.remind("Run the tests", workflow=dev)
@@ -54,14 +56,14 @@ def live(root: str) -> Keeper:
     keeper.set_context({"reviewer": "Kim"}, workflow=dev)
     keeper.do("note_compaction", {"trigger": "auto"}, workflow=dev)
     keeper.do("note_briefing", {"digest": "00"}, workflow=dev)
-    keeper.run_gate("test", ["test", "-d", "."], workflow=dev)
-    keeper.record_gate("security_review", passed=True, workflow=dev)
-    keeper.waive_gate("lint", "there is no linter yet", workflow=dev)
+    keeper.evidence().run_gate("test", ["test", "-d", "."], workflow=dev)
+    keeper.evidence().record_gate("security_review", passed=True, workflow=dev)
+    keeper.evidence().waive_gate("lint", "there is no linter yet", workflow=dev)
     violation = {"code": "V-1", "severity": "HIGH", "details": "no test"}
     keeper.do("add_violation", violation, workflow=dev)
     keeper.do("clear_violation", {"code": "V-1"}, workflow=dev)
-    keeper.record_tests("make test", passing=["test_login"], workflow=dev)
-    keeper.add_file("a.py", "green", 12, workflow=dev)
+    keeper.evidence().record_tests("make test", passing=["test_login"], workflow=dev)
+    keeper.evidence().add_file("a.py", "green", 12, workflow=dev)
     keeper.do("end_session", {"session": "session-1", "reason": "other"}, workflow=dev)
     keeper.skip_phase("task_execution", "the rest comes later", workflow=dev)
     assert keeper.show(workflow=dev).state["phase"] == "verification"

@@ -21,11 +21,11 @@ REQUESTS = {
     "complete a task": lambda keeper: keeper.complete_task(1, id="same"),
     "set context": lambda keeper: keeper.set_context({"a": 1}, id="same"),
     "set other context": lambda keeper: keeper.set_context({"a": 2}, id="same"),
-    "run a gate": lambda keeper: keeper.run_gate("test", CHECK, id="same"),
-    "run another gate": lambda keeper: keeper.run_gate("lint", CHECK, id="same"),
-    "run tests": lambda keeper: keeper.run_tests(CHECK, id="same"),
+    "run a gate": lambda keeper: keeper.evidence().run_gate("test", CHECK, id="same"),
+    "run another gate": lambda keeper: keeper.evidence().run_gate("lint", CHECK, id="same"),
+    "run tests": lambda keeper: keeper.evidence().run_tests(CHECK, id="same"),
     "approve a phase": lambda keeper: keeper.approve_phase("load_feature", id="same"),
-    "waive a gate": lambda keeper: keeper.waive_gate("lint", "no linter", id="same"),
+    "waive a gate": lambda keeper: keeper.evidence().waive_gate("lint", "no linter", id="same"),
     "skip a phase": lambda keeper: keeper.skip_phase("load_feature", "known", id="same"),
     "complete": lambda keeper: keeper.complete(force=True, reason="enough", id="same"),
     "abandon": lambda keeper: keeper.abandon(id="same"),
@@ -57,9 +57,9 @@ def test_another_request_with_the_same_id_is_refused(keeper, name):
 def test_a_repetition_may_observe_something_else(keeper, tmp_path):
     root = tmp_path / "repository"
     (root / "new.py").write_text("1\n")
-    first = keeper.sync_files(id="files")
+    first = keeper.evidence().sync_files(id="files")
     (root / "newer.py").write_text("2\n")
-    assert keeper.sync_files(id="files").seqs == first.seqs
+    assert keeper.evidence().sync_files(id="files").seqs == first.seqs
 
 
 def test_two_learnings_cannot_share_an_id(keeper):

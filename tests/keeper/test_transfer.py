@@ -134,12 +134,12 @@ def test_what_another_machine_ran_is_a_claim_and_what_was_run_here_stays_evidenc
         shop.keeper().approve(["true", "exit 0"])
     check = ["test", "-d", "."]
     workflow = here.keeper().start("dev", "a.md").state["id"]
-    here.keeper().run_gate("lint", check, workflow=workflow)
+    here.keeper().evidence().run_gate("lint", check, workflow=workflow)
     there.keeper().import_file(exported(here, workflow))
     gates = there.keeper().show(workflow=workflow).state["gates"]
     assert (gates["lint"]["status"], gates["lint"]["evidence"]) == ("completed", "claim")
     assert "exit_code" not in gates["lint"]
-    there.keeper().run_gate("test", check, workflow=workflow)
+    there.keeper().evidence().run_gate("test", check, workflow=workflow)
     here.keeper().import_file(exported(there, workflow))
     gates = here.keeper().show(workflow=workflow).state["gates"]
     assert gates["lint"]["evidence"] == "run"

@@ -6,9 +6,9 @@ from holdfast import Refused
 from support.workshop import Workshop
 
 WAYS = {
-    "gate run": lambda keeper, words: keeper.run_gate("lint", words),
-    "tests run": lambda keeper, words: keeper.run_tests(words),
-    "red": lambda keeper, words: keeper.take_step("red", words),
+    "gate run": lambda keeper, words: keeper.evidence().run_gate("lint", words),
+    "tests run": lambda keeper, words: keeper.evidence().run_tests(words),
+    "red": lambda keeper, words: keeper.evidence().take_step("red", words),
 }
 
 

@@ -114,7 +114,7 @@ def said(keeper, words):
 def _decided(keeper, args):
     if args["command"] == "phase approve":
         return keeper.approve_phase(args["name"], **args["target"])
-    return keeper.waive_gate(args["gate"], args["reason"], **args["target"])
+    return keeper.evidence().waive_gate(args["gate"], args["reason"], **args["target"])
 
 
 def as_tool(sent):

@@ -22,6 +22,7 @@ _LOCK = "tests/promises/test_p11_lock.py::"
 _GATES = "tests/acceptance/test_gates.py::"
 _PROGRESS = "tests/acceptance/test_progress.py::"
 _NEEDS = "tests/core/test_needs.py::"
+_EDITS = "tests/core/test_edits.py::"
 _HOSTILE = "tests/hooks/test_hostile.py::"
 _TRANSACTION = "holdfast.keeper.transaction:Transaction."
 
@@ -312,12 +313,42 @@ MUTATIONS = [
     Mutation(
         13, "a claim in an edited record passes a run gate",
         "holdfast.core.workflow.needs:evidence_of", answer("claim"),
-        f"{_NEEDS}test_a_claim_in_an_edited_record_does_not_pass_a_run_gate",
+        f"{_EDITS}test_a_claim_in_an_edited_record_does_not_pass_a_run_gate",
     ),
     Mutation(
         13, "believe a waiver in an edited record",
-        "holdfast.core.workflow.evidence:_claimed", lambda _original: lambda gate: gate,
-        f"{_NEEDS}test_a_waiver_in_an_edited_record_is_not_believed",
+        "holdfast.core.workflow.edits:_claimed_gate", lambda _original: lambda gate: gate,
+        f"{_EDITS}test_a_waiver_in_an_edited_record_is_not_believed",
+    ),
+    Mutation(
+        17, "an edit removes a phase that the recipe asks for",
+        "holdfast.core.workflow.edits:_with_own_phases", lambda _original: lambda _, edited: edited,
+        f"{_EDITS}test_a_phase_that_an_edit_removes_is_still_asked_for",
+    ),
+    Mutation(
+        17, "do not mark a phase that an edit completes",
+        "holdfast.core.workflow.edits:_is_claimed", answer(False),
+        f"{_EDITS}test_a_phase_that_an_edit_completes_is_claimed_until_it_is_done_again",
+    ),
+    Mutation(
+        17, "another command covers the one that failed",
+        "holdfast.evidence.gates:_check_not_replaced", answer(),
+        "tests/acceptance/test_gates.py::test_another_command_does_not_cover_the_one_that_failed",
+    ),
+    Mutation(
+        17, "another command than red's passes green",
+        "holdfast.core.workflow.needs:failing_command", answer(None),
+        f"{_NEEDS}test_green_is_shown_by_the_command_that_failed_in_red",
+    ),
+    Mutation(
+        17, "a command that was not found shows a failing test",
+        "holdfast.core.workflow.needs:shows_failure", answer(True),
+        f"{_NEEDS}test_a_command_that_was_not_found_shows_no_failing_test[127]",
+    ),
+    Mutation(
+        17, "a client that removes its mark is a person",
+        "holdfast.workspace.environment:_client_of_process", answer(None),
+        "tests/workspace/test_environment.py::test_a_process_below_a_client_is_the_clients",
     ),
     Mutation(
         13, "a phase that lacks something is completed",

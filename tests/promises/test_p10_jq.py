@@ -186,9 +186,9 @@ def test_scripts_and_commands_take_turns(dev):
         keeper.advance(workflow=dev.id)
     assert caught.value.details["pending"] == {"gates": ["lint", "test"]}
     for gate in ("lint", "test"):
-        keeper.run_gate(gate, ["test", "-e", "README.md"], workflow=dev.id)
+        keeper.evidence().run_gate(gate, ["test", "-e", "README.md"], workflow=dev.id)
     keeper.advance(workflow=dev.id)
-    keeper.waive_gate("pr_created", "there is no remote", workflow=dev.id)
+    keeper.evidence().waive_gate("pr_created", "there is no remote", workflow=dev.id)
     state = keeper.complete("merged", workflow=dev.id).state
     assert [task["commit"] for task in state["tasks"]] == [head, "bbbbbbb", "ccccccc"]
     assert set(statuses_by_phase(state).values()) == {"completed"}

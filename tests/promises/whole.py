@@ -7,6 +7,7 @@ copy of the repository from right before each step; promises are tried on copies
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -89,7 +90,7 @@ def _commands():
     for number, (name, line) in enumerate(STORY):
         if name in READING:
             continue
-        words = in_json(line.split(), "--id", RETRY)
+        words = in_json(shlex.split(line), "--id", RETRY)
         yield Step(name, "command", [sys.executable, "-m", "holdfast", *words], b"", number)
     words = [sys.executable, "-m", "holdfast", "import", EXPORT, "--json"]
     yield Step("import", "command", words, b"", BEGUN)
@@ -226,7 +227,7 @@ class Scenes:
         shutil.rmtree(os.path.join(scene.root, ".git", "hooks"), ignore_errors=True)
         for number, (_, line) in enumerate(STORY):
             scene.copy(self._path(number))
-            code, answer = scene.ask(*line.split())
+            code, answer = scene.ask(*shlex.split(line))
             assert code == 0, (line, answer)
 
     def _path(self, number):

@@ -3,7 +3,7 @@
 import sys
 
 from support.hook_client import HookClient
-from support.pseudoterminal import Pseudoterminal
+from support.pseudoterminal import Pseudoterminal, skip_below_client
 
 MAX_STEPS = 80
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -112,6 +112,7 @@ class Follower:
 
     def _as_person(self, step):
         """Let a person run the command in a terminal of their own."""
+        skip_below_client()
         command = [sys.executable, "-m", "holdfast", *step["command"][1:]]
         with Pseudoterminal(command, self.client.path, self.client.environment) as terminal:
             assert terminal.ended() == 0, terminal.text

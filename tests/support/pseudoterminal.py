@@ -8,6 +8,10 @@ import signal
 import termios
 import time
 
+import pytest
+
+from holdfast.workspace.environment import client_above
+
 DEADLINE_S = 30
 MOVES = re.compile(
     r"\x1b\[(\d*);?(\d*)H|\x1b\[([0-9;]*)([KJm])|\x1b\[\?(\d+)([hl])|(\r)|(\n)|([^\x1b])"
@@ -47,6 +51,13 @@ class Window:
             self.row = min(self.row + 1, self.lines - 1)
         elif char and not back:
             self.rows[self.row] += char
+
+
+def skip_below_client():
+    """Skip a test that needs a person, if a coding client has started the tests."""
+    client = client_above()
+    if client is not None:
+        pytest.skip(f"NOT SHOWN: {client} started the tests, so no process here is a person's")
 
 
 class Pseudoterminal:

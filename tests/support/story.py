@@ -9,6 +9,12 @@ PERSONS = {"phase approve", "gate waive"}
 FOUND = "documentation/milestones/_active/found/README.md"
 PAGE = "## M1: Map\n\n- [x] readers\n"
 
+FAILS_IN_RED = (
+    "sh -c 'cp README.md COPY.md; git add COPY.md; "
+    "! grep -q re[d].:..in_progress .claude/workflow-state/active/*.json'"
+)
+"""A test command that fails as long as the task is in red, also when it is repeated."""
+
 STORY = [
     (
         "start",
@@ -25,9 +31,9 @@ STORY = [
     ("task block", "task block 1 --reason waiting"),
     ("task start", "task start 1"),
     ("task phase", "task phase 1 red"),
-    ("red", "red -- test -e COPY.md"),
-    ("green", "green -- cp README.md COPY.md"),
-    ("refactor", "refactor -- git add COPY.md"),
+    ("red", f"red -- {FAILS_IN_RED}"),
+    ("green", "green"),
+    ("refactor", "refactor"),
     ("commit", "commit -m Copy"),
     ("task done", "task done 2 --commit HEAD"),
     ("task add", "task add three"),

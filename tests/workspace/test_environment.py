@@ -1,8 +1,13 @@
 """Who started this process: an agent's client, or a person."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
-from holdfast.workspace.environment import client_of
+from holdfast.workspace.environment import client_above, client_of
+from support.pseudoterminal import skip_below_client
 
 
 @pytest.mark.parametrize(
@@ -34,3 +39,25 @@ def test_without_a_mark_it_is_a_person():
 
 def test_an_empty_variable_is_no_mark():
     assert client_of({"CLAUDECODE": "", "CLAUDE_CODE_SESSION_ID": ""}) is None
+
+
+def ask(*words, **environ):
+    """Return what a process says of itself that a shell with these variables starts."""
+    code = "from holdfast.workspace.environment import client_above; print(client_above())"
+    script = " ".join([*words, sys.executable, "-c", f"'{code}'"])
+    environment = {**os.environ, **environ}
+    done = subprocess.run(
+        ["sh", "-c", f"{script}; :"], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_a_process_below_a_client_is_the_clients():
+    """A shell that a client started can remove the mark from its own children alone."""
+    assert ask("env", "-u", "CLAUDECODE", CLAUDECODE="1") == "Claude Code"
+
+
+def test_a_process_of_a_person_has_no_client_above():
+    skip_below_client()
+    assert ask() == "None"
+    assert client_above() is None

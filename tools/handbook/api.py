@@ -19,6 +19,7 @@ once.
 """
 HOMES = {
     "Keeper": ("holdfast.keeper", "`from holdfast import Keeper`; one for each folder and session"),
+    "Evidence": ("holdfast.keeper.evidence", "`keeper.evidence()`"),
     "Loops": ("holdfast.loops", "`Loops(keeper)`"),
     "Initiatives": ("holdfast.initiatives", "`Initiatives(keeper)`"),
     "Interviews": ("holdfast.keeper.logs", "`keeper.interviews()`"),

@@ -23,6 +23,7 @@ import os
 
 from holdfast import formats
 from holdfast.core import diff, json_text, selection, workflow
+from holdfast.core.refusal import shell_word
 from holdfast.core.workflow import ENDED, is_active, remaining_phases
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.errors import Refused
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.adopt import Store, Transaction
-    from holdfast.core.types import Change, Fields
+    from holdfast.core.types import Change, Event, Fields
     from holdfast.formats import Aggregate, SignedRecord
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
@@ -540,7 +541,8 @@ def settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = 
         tx.expect(stream, subject.raw)
     try:
         for kind, args in finding.commands:
-            tx.do(stream, kind, args)
+            for event in tx.do(stream, kind, args):
+                _note_kept_phases(store, event)
         if finding.completes and is_active(tx.load(stream)):
             tx.do(stream, *completion(tx.load(stream), finding.completes))
     except Refused as refused:
@@ -559,6 +561,13 @@ def settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = 
     subject.raw = tx.settled_bytes(stream)
     if saved:
         store.disk.remove(saved)
+
+
+def _note_kept_phases(store: Store, event: Event) -> None:
+    """Say which phases stay although the edit removes them, and how to leave one."""
+    for name in event["data"].get("kept", ()):
+        command = f"holdfast phase skip {shell_word(name)} --reason TEXT"
+        store.note(f"phase {name} of {event['stream']} stays: the recipe asks for it; or {command}")
 
 
 def _drop_moved(tx: Transaction, path: str) -> None:

@@ -20,7 +20,7 @@ from holdfast.adopt.findings import expiry_note
 from holdfast.core import diff, json_text, selection
 from holdfast.core.record_formats import FORMATS, format_of, slug
 from holdfast.core.workflow import OPENING, is_active
-from holdfast.core.workflow.evidence import with_claims
+from holdfast.core.workflow.edits import with_claims
 from holdfast.errors import Refused
 from holdfast.formats import SignedRecord, parse_signed, schema
 from holdfast.storage.ledger import ACTIVE

@@ -14,6 +14,7 @@ import os
 import sys
 
 from holdfast.core.refusal import shell_word
+from holdfast.core.selection import join_names
 from holdfast.core.workflow import unread
 from holdfast.errors import HoldfastError
 
@@ -214,17 +215,44 @@ def step_after_refusal(
 
     if error["code"] == "untrusted":
         return NextStep("let a person read it and approve it", ["trust"])
+    choice = step_to_choose(error, keeper, words)
+    if choice is not None:
+        return choice
     hint = error["hint"]
     state = keeper.peek(workflow=workflow)
     if isinstance(state, Refusal) or not hint.startswith("holdfast show "):
         step = step_of_hint(hint)
         if step is not None or isinstance(state, Refusal):
             return step
-    facts = keeper.session.facts(state)
+    facts = keeper.session.facts.of_next_step(state)
     step = next_step(state, facts, is_named=is_named, after=after)
     if step is not None and step.words == words:
         return NextStep("what it waits for", ["show", state["id"]])
     return step
+
+
+def step_to_choose(error: Fields, keeper: Keeper, words: list[str]) -> NextStep | None:
+    """Return the next step after a refusal that leaves a choice of workflows; else ``None``.
+
+    ``words`` are those of the refused command.
+    """
+    from holdfast.core.next_step import MEANINGS, NextStep
+
+    details = error.get("details", {})
+    match error["code"]:
+        case "ambiguous" if error["hint"].startswith("name one: "):
+            meaning = f"one of {join_names(details['candidates'])}"
+            return NextStep("name the workflow", words, ID=meaning).named("ID")
+        case "held":
+            start = ["start", "RECIPE", "SUBJECT"]
+            if keeper.session.id and keeper.session.pid is None:
+                start += ["--session", keeper.session.id]
+            fill = {name: MEANINGS[name] for name in ("RECIPE", "SUBJECT")}
+            return NextStep("start your own work", start, **fill)
+        case "other_branch":
+            about = "the work is on another branch"
+            return NextStep(about, ["switch", details["branch"]], program="git")
+    return None
 
 
 def _error(code: str, message: str, hint: str) -> Fields:

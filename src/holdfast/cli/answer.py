@@ -160,12 +160,10 @@ def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool =
 
 def require_person(tried: str) -> None:
     """Raise ``Refused`` unless a person runs the command, on a terminal and in no client."""
-    from os import environ
-
     from holdfast.errors import Refused
-    from holdfast.workspace.environment import client_of
+    from holdfast.workspace.environment import client_above
 
-    client = client_of(environ)
+    client = client_above()
     is_terminal = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
     if client is None and is_terminal:
         return

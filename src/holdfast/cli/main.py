@@ -192,6 +192,10 @@ def step_after_refusal(
             return step_of_hint(error["hint"])
 
     def find() -> NextStep | None:
+        typed = [word for word in words if word != "--json"]
+        choice = answers.step_to_choose(error, keeper, typed)
+        if choice is not None:
+            return choice
         group = str(args["command"]).partition(" ")[0]
         if error["code"] == "untrusted":
             group = ""  # a person approves it, whatever it is about
@@ -203,7 +207,6 @@ def step_after_refusal(
             from holdfast.cli.commands import loop
 
             return loop.step_after_refusal(error, args, keeper)
-        typed = [word for word in words if word != "--json"]
         return answers.step_after_refusal(
             error, keeper, args["workflow"], typed, after=args["command"], is_named=args["is_aimed"]
         )

@@ -17,12 +17,13 @@ from holdfast.core.workflow import (
     next_phases,
     unit_mark,
 )
-from holdfast.core.workflow.evidence import with_stale_gates
 from holdfast.core.workflow.needs import (
     CHECK,
     CLAIM,
+    RUN,
     evidence_of,
     gates_of,
+    has_git,
     last_gate_command,
     last_test_command,
     missing_for_task,
@@ -30,6 +31,7 @@ from holdfast.core.workflow.needs import (
     open_tasks,
     pending_gates,
     unmet,
+    with_stale_gates,
 )
 from holdfast.core.workflow.steps import CYCLE
 from holdfast.core.workflow.tasks import (
@@ -129,7 +131,7 @@ def next_step(
     """
     if not is_active(state):
         return None
-    state = with_stale_gates(state, (facts or {}).get("tree"))
+    state = with_stale_gates(state, facts)
     phase = find_phase(state, state["phase"])
     if phase is not None and phase["status"] == "blocked":
         reason = f" ({phase['reason']})" if phase.get("reason") else ""
@@ -191,9 +193,10 @@ def _needed(state: Workflow, phase: Phase | None, facts: Fields | None) -> NextS
     is_last = phase is None or not next_phases(state, phase["name"])
     task = current_task(state)
     has_begun = task is not None and task["status"] not in WAITING
-    if "tasks" in missing or has_begun or (is_last and task is not None):
+    is_early = "tasks" not in missing and _are_tasks_ahead(state)
+    if "tasks" in missing or (has_begun and not is_early) or (is_last and task is not None):
         return _task_step(state, task)
-    if not state["tasks"] and not missing and not is_last and _are_tasks_ahead(state):
+    if is_early and not state["tasks"] and not missing and not is_last:
         return _task_step(state, None)
     if phase is None:
         return None
@@ -266,11 +269,6 @@ def _task_step(state: Workflow, task: Task | None) -> NextStep:
     return NextStep(f"when {name} is done", ["task", "done", number])
 
 
-def has_git(state: Workflow) -> bool:
-    """Return whether the workflow began in a git repository."""
-    return state["branch"] is not None or state.get("base") is not None
-
-
 def _cycle_step(state: Workflow, name: str, task: str = "") -> NextStep:
     """Return the command that does red, green or refactor as a whole."""
     about = {
@@ -303,13 +301,13 @@ def _commit_step(about: str) -> NextStep:
 def _gate_step(state: Workflow, name: str, facts: Fields | None) -> NextStep:
     """Return how a gate is passed: by a run, a claim, or what can be looked up."""
     gate, taken = state["gates"][name], evidence_of(state, name)
-    status = gate.get("status", "pending")
+    declared = state["recipe"].get("gates", {}).get(name, {})
+    is_known = "command" in declared or name in (facts or {}).get("commands", ())
     about = f"gate {name}"
     if gate.get("passed") is False:
-        about = f"gate {name} failed: mend it, then"
-    elif status == "stale":
+        about = f"gate {name} failed: fix it, then"
+    elif gate.get("status") == "stale":
         about = f"files changed since gate {name} ran; run it again"
-    was_run = gate.get("evidence") == "run"
     if taken == CHECK:
         return NextStep(
             "push the branch and create the pull request, then",
@@ -317,13 +315,11 @@ def _gate_step(state: Workflow, name: str, facts: Fields | None) -> NextStep:
             NUMBER="the pull request's number",
             URL="the pull request's address",
         )
-    if taken == CLAIM and not was_run:
+    if taken == CLAIM and gate.get("evidence") != RUN and not is_known:
         if gate.get("passed") is not False:
             about = f"do {name}, then say so"
         return NextStep(about, ["gate", "record", name, "--passed"])
-    declared = state["recipe"].get("gates", {}).get(name, {})
-    configured = (facts or {}).get("commands", ())
-    if "command" in declared or name in configured or last_gate_command(state, name):
+    if is_known or last_gate_command(state, name):
         return NextStep(about, ["gate", "run", name])
     meaning = f"the project's command for {name}"
     return NextStep(about, ["gate", "run", name, "--", "COMMAND"], COMMAND=meaning)
@@ -421,7 +417,7 @@ def _turn_steps(state: Workflow) -> list[NextStep]:
     iterate, did = ["loop", "iterate", name, "--did", "DID"], "what this iteration did"
     about = f"{title}: work on it; when every criterion is met"
     if task.get("verification_passed") is False:
-        about = f"{title} was not verified: mend it; when every criterion is met"
+        about = f"{title} was not verified: fix it; when every criterion is met"
     remaining = NextStep(
         "something remains", [*iterate, "--remaining", "REMAINING"], DID=did,
         REMAINING="what is left to do",

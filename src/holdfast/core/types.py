@@ -60,6 +60,8 @@ class Recipe(TypedDict):
     """The initial ``context``."""
     mode: NotRequired[str]
     """``development`` or ``knowledge`` (loop format)."""
+    differs: NotRequired[str]
+    """How it differs from the shipped recipe of the same name: another file, or own phases."""
 
 
 class Phase(TypedDict):
@@ -70,6 +72,8 @@ class Phase(TypedDict):
     started_at: NotRequired[str]
     completed_at: NotRequired[str]
     approved: NotRequired[bool]
+    claimed: NotRequired[bool]
+    """True if an edit of the record completed it although it lacked something."""
     reason: NotRequired[str]
     """Why it is blocked, or was skipped."""
     forced: NotRequired[str]
@@ -164,6 +168,8 @@ class Workflow(TypedDict):
     current_task: NotRequired[int | str | None]
     last_task: NotRequired[int]
     """The greatest number of a removed task, which no later task gets."""
+    removed_tasks: NotRequired[list[str]]
+    """The ids of the tasks that were removed before they were done."""
     gates: dict[str, Fields]
     violations: list[Violation]
     required_reading: list[str]

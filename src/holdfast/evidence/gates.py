@@ -13,6 +13,7 @@ from holdfast.core.json_text import is_encodable
 from holdfast.core.next_step import current_task
 from holdfast.core.refusal import shell_line, shell_word
 from holdfast.core.time import duration_s
+from holdfast.core.workflow.evidence import replaced_command
 from holdfast.core.workflow.needs import (
     CHECK,
     RUN,
@@ -21,6 +22,7 @@ from holdfast.core.workflow.needs import (
     last_gate_command,
     last_test_command,
 )
+from holdfast.core.workflow.steps import command_of_step
 from holdfast.core.workflow.tasks import inner_phase
 from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git, tree
@@ -65,13 +67,15 @@ class GateCommand:
 
 
 def gate_command(
-    workspace: Workspace, state: Workflow, gate: str, words: list[str], timeout: str | None
-) -> GateCommand:
+    workspace: Workspace, state: Workflow, gate: str, words: list[str], timeout: str | None,
+    reason: str | None = None,
+) -> GateCommand:  # fmt: skip
     """Return the command that the recipe or the settings declare, else the caller's.
 
     Without any of them, return the command that the gate ran last; for the gate ``test``, the
     workflow's test command. Raise ``Refused`` if there is none, if a person has not approved it,
-    or if the caller's is another one than the one that is declared.
+    if the caller's is another one than the one that is declared, or, without a ``reason``, another
+    one than the one that failed last.
     """
     if evidence_of(state, gate) == CHECK:
         message = f"gate run: {gate} is looked up, not run"
@@ -90,6 +94,7 @@ def gate_command(
                 f"holdfast gate run {shell_word(gate)}",
             )
         _check_shows_something("gate run", words)
+        _check_not_replaced(state["gates"].get(gate, {}), gate, words, reason)
         return GateCommand(words, timeout)
     if not isinstance(known, str):
         last = _words(last_gate_command(state, gate))
@@ -105,6 +110,21 @@ def gate_command(
     return GateCommand(declared["command"], timeout or declared.get("timeout"))
 
 
+def _check_not_replaced(gate: Fields, name: str, words: list[str], reason: str | None) -> None:
+    """Raise ``Refused`` if the last run of a gate failed, and this is another command."""
+    command = shell_line(words)
+    failed = replaced_command(gate, command)
+    if failed is None or command == gate.get("command") or reason:
+        return
+    again = f"holdfast gate run {shell_word(name)}"
+    raise Refused(
+        "other_command",
+        f"gate run: {name} failed with {failed}; another command does not show that it passes",
+        again if gate.get("command") == failed else f"{again} -- {failed}",
+        or_else=f"{again} --reason TEXT -- {command}",
+    )
+
+
 def _words(command: str) -> list[str]:
     """Return the words of a command; none if it needs a shell."""
     try:
@@ -117,11 +137,18 @@ def _words(command: str) -> list[str]:
 def tests_command(
     workspace: Workspace, state: Workflow, words: list[str], timeout: str | None, tried: str
 ) -> GateCommand:
-    """Return the caller's test command, else the one that ran last, else that of the gate."""
+    """Return the caller's test command, else the one that ran last, else that of the gate.
+
+    Green and refactor run the command that showed the failing test: raise ``Refused`` for another.
+    """
+    own = command_of_step(state, tried)
     if words:
         _check_shows_something(tried, words)
+        if own not in (None, shell_line(words)):
+            why = f"{tried}: the test failed in a run of {own}; only that shows that it passes"
+            raise Refused("other_command", why, f"holdfast {tried}")
         return GateCommand(words, timeout)
-    last = _words(last_test_command(state))
+    last = _words(own or last_test_command(state))
     if last:
         return GateCommand(last, timeout)
     try:
@@ -162,15 +189,17 @@ def check(workspace: Workspace, gate: str) -> Fields:
     A pull request needs a branch that is pushed. Where ``gh`` is installed, it must exist.
     """
     branch = workspace.branch()
-    if workspace.git is None or branch is None:
-        raise Refused("not_found", f"gate record: {gate} needs a branch of git", "git status")
-    if git.pushed_to(workspace.root, branch) is None:
+    if branch is None:
+        message = f"gate record: {gate} needs a branch, and none is checked out"
+        raise Refused("not_found", message, "git switch BRANCH")
+    remote = git.pushed_to(workspace.root, branch)
+    if remote is None:
         raise Refused(
             "not_pushed",
             f"gate record: {gate}: no remote has all of {branch}",
             f"git push -u REMOTE {shell_word(branch)}",
         )
-    return git.pull_request(workspace.root, branch)
+    return {"pushed_to": remote, **git.pull_request(workspace.root, branch)}
 
 
 def undeclared_note(workspace: Workspace, state: Workflow, gate: str) -> str | None:

@@ -75,8 +75,8 @@ _MAX_ID_CHARACTERS = 80
 _NOT_STATE = EVERYWHERE | {"id", "was", "under", "units", "order"}
 _NAMES = ("title", "subject")
 _DROPPED_FIELDS = {
-    "pending": ("started_at", "completed_at", "approved", "reason"),
-    "in_progress": ("completed_at", "reason"),
+    "pending": ("started_at", "completed_at", "approved", "claimed", "reason"),
+    "in_progress": ("completed_at", "claimed", "reason"),
 }
 """Fields that a phase loses when it gets this status."""
 
@@ -247,6 +247,7 @@ PHASE: Checks = {
     "started_at": text_or_null,
     "completed_at": text_or_null,
     "approved": optional(flag),
+    "claimed": optional(flag),
     "reason": text_or_null,
     "steps": lambda doc, key, path: texts(doc, key, path, REQUIRED),
 }
@@ -335,6 +336,7 @@ _RECIPE: Checks = {
     "cycles_at": optional(text, ""),
     "subject_key": optional(text, ""),
     "mode": optional(text, ""),
+    "differs": optional(text, ""),
     "task_phases": optional(texts, ()),
     "gates": optional(tables, {}),
     "context": optional(table, {}),
@@ -369,6 +371,7 @@ _WORKFLOW: Checks = {
     "tasks": tasks,
     "current_task": optional(label),
     "last_task": count,
+    "removed_tasks": texts,
     "gates": tables,
     "violations": violations,
     "required_reading": texts,

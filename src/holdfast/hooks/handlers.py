@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.adopt.unknown_workflows import detect
+from holdfast.answers import failure_fields, step_to_choose
 from holdfast.core.briefing import quoted
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms
@@ -117,7 +118,9 @@ def _on_new_context(call: HookCall) -> Plan:
     if isinstance(state, Refusal) and not state.details.get("candidates"):
         return _tell_of_initiative(call)
     if isinstance(state, Refusal):
-        text = f"Holdfast: {quoted(state.message, 1_500)}. Next: {quoted(state.hint, 500)}"
+        step = step_to_choose(failure_fields(state.error()), call.keeper, [])
+        ways = f"{step.about}: {step.text}; {state.hint}" if step is not None else state.hint
+        text = f"Holdfast: {quoted(state.message, 1_500)}. Next: {quoted(ways, 500)}"
         return Plan("tell whose workflow there is", context(call.name, text))
     # A compaction marks all reading as unread. If files are still marked as read, its event is
     # missing, because nothing could be written then.
@@ -260,7 +263,7 @@ def _on_stop(call: HookCall) -> Plan:
     if not is_active(state) or not items:
         return Plan(f"nothing: {state['id']} has no task or gate pending", act=act)
     reason = (
-        f"Holdfast: {state['id']} still has pending {quoted(describe_pending(items))}. Go on, or "
+        f"Holdfast: {state['id']} still needs {quoted(describe_pending(items))}. Go on, or "
         f"say why not: holdfast task block N --reason TEXT -w {state['id']}, or holdfast abandon"
     )
     answer: Fields = {"decision": "block", "reason": reason}

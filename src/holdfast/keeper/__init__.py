@@ -12,12 +12,12 @@ import time
 from holdfast.adopt.findings import notes_to_brief, take_notes_to_brief
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import evidence, find_task, is_active, unread
+from holdfast.core.workflow import find_task, is_active, unread
 from holdfast.core.workflow.lifecycle import completion_signal, next_feature, pending
-from holdfast.core.workflow.needs import CHECK, RUN, evidence_of
+from holdfast.core.workflow.needs import with_stale_gates
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import stream_of
-from holdfast.keeper.requests import fingerprint
+from holdfast.keeper.requests import fingerprint, plain
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
 from holdfast.storage.ledger import ACTIVE
@@ -27,26 +27,19 @@ from holdfast.workspace import location
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypedDict, Unpack
+    from typing import Unpack
 
     from holdfast.core.types import Event, Fields, Recipe, Workflow
     from holdfast.keeper.audit import Report
+    from holdfast.keeper.evidence import Evidence
     from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
+    from holdfast.keeper.requests import Target
     from holdfast.keeper.session import Change
     from holdfast.keeper.transaction import Transaction
     from holdfast.keeper.transfer import Imported
     from holdfast.layers.memory import Memory
     from holdfast.workspace.trust import CommandRequest
-
-    class Target(TypedDict, total=False):
-        """The workflow that a change is for, and the id of the request."""
-
-        workflow: str | None
-        """The workflow's id; the caller's own workflow by default."""
-        id: str | None
-        """The caller's id of this request: a repetition is answered, and records nothing."""
-
 
 __all__ = ["Keeper", "Receipt"]
 
@@ -190,7 +183,8 @@ class Keeper:
             receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
             receipt.resumed = True
             record_folders.clean_at_times(tx)
-        return self._beside_tree(receipt)
+        receipt.state = self._beside_tree(receipt.state)
+        return receipt
 
     def complete(
         self,
@@ -207,8 +201,7 @@ class Keeper:
         if repeated is not None:
             return repeated
         state = self.session.look(workflow)
-        args |= {"tree": self._tree_of(state), "facts": self.session.git_facts(state)}
-        args["branch"] = self.workspace.branch()
+        args["facts"] = self.session.facts.of_change(state)
         following = next_feature(state)
         if following is not None:
             from holdfast.keeper import start
@@ -216,8 +209,7 @@ class Keeper:
             args["next_title"] = start.title_of(self.workspace.root, following)
             args["next_tasks"] = start.tasks_in(self.workspace.root, following)
         receipt = self.do("complete_workflow", args, workflow=state["id"], id=id)
-        checked = evidence.with_stale_gates(state, args["tree"])
-        skipped = pending(checked, args["facts"]) if force else {}
+        skipped = pending(state, args["facts"]) if force else {}
         receipt.signal = completion_signal(state, skipped)
         return receipt
 
@@ -299,16 +291,15 @@ class Keeper:
     def _phase(
         self, kind: str, name: str | None, fields: Fields | None, target: Target, **forced: object
     ) -> Receipt:
-        args: Fields = {"branch": self.workspace.branch(), "fields": plain(fields or {}), **forced}
+        args: Fields = {"fields": plain(fields or {}), **forced}
         if name is not None:
             args["phase"] = name
-        request = dict(args)
         if kind in _LEAVING:
             state = self.session.peek(target.get("workflow"))
-            args["facts"] = self.session.git_facts(state)
             if not isinstance(state, Refusal):
-                args["tree"] = self._tree_of(state)
-        return self.session.do(kind, args, **target, request=request)
+                leaves = [] if state["phase"] is None else [state["phase"]]
+                args["facts"] = self.session.facts.of_leaving(state, leaves)
+        return self.session.do(kind, args, **target)
 
     def start_step(self, name: str, **target: Unpack[Target]) -> Receipt:
         """Start a step of the current phase."""
@@ -336,7 +327,7 @@ class Keeper:
     def start_task(self, task: int | str, **target: Unpack[Target]) -> Receipt:
         """Start a task, or a blocked one again."""
         args = {"task": task, "head": self.workspace.commit()}
-        return self.session.do("start_task", args, **target, request={"task": task})
+        return self.session.do("start_task", args, **target)
 
     def complete_task(
         self,
@@ -353,7 +344,7 @@ class Keeper:
         and the work tree is clean. Raise ``Refused`` if there is no such commit.
         """
         args: Fields = {"task": task, "commit": commit, "force": force, "reason": reason}
-        request, note = dict(args), None
+        note = None
         if commit is not None and self.workspace.git is not None:
             args["commit"] = self.workspace.known_commit(commit)
             if args["commit"] is None:
@@ -367,7 +358,7 @@ class Keeper:
                 from holdfast.evidence import commits
 
                 args["commit"], note = commits.made_for_task(self.workspace, begun)
-        receipt = self.session.do("complete_task", args, **target, request=request)
+        receipt = self.session.do("complete_task", args, **target)
         receipt.notes += [] if note is None else [note]
         return receipt
 
@@ -385,9 +376,8 @@ class Keeper:
         Raise ``Refused`` if an earlier one lacks what the recipe asks for, unless it is forced.
         """
         args = {"task": task, "phase": phase, "force": force, "reason": reason}
-        request = dict(args)
         args["head"] = self.workspace.commit()
-        return self.session.do("start_task_phase", args, **target, request=request)
+        return self.session.do("start_task_phase", args, **target)
 
     def block_task(self, task: int | str, reason: str, **target: Unpack[Target]) -> Receipt:
         """Block a task, with a reason."""
@@ -497,7 +487,7 @@ class Keeper:
             learnings=[str(entry["text"]) for entry in learnings],
             notes=list(dict.fromkeys(notes)),
             others=others,
-            facts=self.session.facts(state),
+            facts=self.session.facts.of_next_step(state),
             is_named=self.needs_explicit_id(state),
         )
 
@@ -574,9 +564,13 @@ class Keeper:
     def show(self, *, workflow: str | None = None) -> Receipt:
         """Return a workflow's state with its stale gates marked. Change nothing."""
         state = self.session.look(workflow)
-        receipt = Receipt(state, [], self.store.take_notes())
-        receipt.read_facts = self.session.facts
-        return self._beside_tree(receipt)
+        receipt = self.session.answer(state, [])
+        receipt.state = self._beside_tree(state)
+        return receipt
+
+    def _beside_tree(self, state: Workflow) -> Workflow:
+        """Return the state with the gates stale that are older than the work tree."""
+        return with_stale_gates(state, {"tree": self.session.facts.tree(state)})
 
     def settle(self, *, workflow: str | None = None) -> Receipt:
         """Adopt an edit of a workflow's record by a person or a tool, and change nothing else."""
@@ -707,216 +701,13 @@ class Keeper:
 
         return git.pushed_to(self.workspace.root, str(branch))
 
-    # Evidence
+    def evidence(self) -> Evidence:
+        """Return the evidence of this session: gates, tests, violations, files, whole steps."""
+        from holdfast.keeper.evidence import Evidence
 
-    def run_gate(
-        self, gate: str, words: Sequence[str] = (), *, timeout: str | None = None,
-        echo: Callable[[bytes], None] | None = None,
-        is_cancelled: Callable[[], bool] = lambda: False,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
-        """Run a gate's command and record its result, even if it was cancelled."""
-        from holdfast.evidence import gates
+        return Evidence(self.session)
 
-        request_digest = fingerprint("run_gate", {"gate": gate, "words": list(words)})
-        repeated = self.session.peek_repeat(id, request_digest)
-        if repeated is not None:
-            return repeated
-        state = self.session.look(workflow)
-        command = gates.gate_command(self.workspace, state, gate, list(words), timeout)
-        fields, after, note = gates.run_gate(self.workspace, command, echo, is_cancelled)
-        passed = fields["exit_code"] == 0
-        args: Fields = {"gate": gate, "passed": passed, "evidence": RUN, "fields": fields}
-        args |= {"tree": after, "branch": self.workspace.branch()}
-        args["facts"] = self.session.git_facts(state)
-        receipt = self.session.do(
-            "record_gate", args, workflow=state["id"], id=id, request_digest=request_digest
-        )
-        receipt.state = evidence.with_stale_gates(receipt.state, after)
-        notes = (note, gates.undeclared_note(self.workspace, state, gate))
-        receipt.notes += [text for text in notes if text is not None]
-        return receipt
-
-    def record_gate(
-        self,
-        gate: str,
-        fields: Fields | None = None,
-        *,
-        passed: bool,
-        also: Sequence[str] = (),
-        **target: Unpack[Target],
-    ) -> Receipt:
-        """Record a claim about a gate, or what Holdfast can look up about it.
-
-        ``also`` are other gates of which the same is claimed.
-        """
-        from holdfast.evidence import gates
-
-        args: Fields = {"gate": gate, "passed": passed, "fields": plain(fields or {})}
-        args["also"] = list(also)
-        request = {**args, "fields": dict(args["fields"])}
-        state = self.session.look(target.get("workflow"))
-        if passed and evidence_of(state, gate) == CHECK:
-            args["evidence"] = CHECK
-            args["fields"] |= gates.check(self.workspace, gate)
-        args |= {"tree": self._tree_of(state), "branch": self.workspace.branch()}
-        args["facts"] = self.session.git_facts(state)
-        receipt = self.session.do("record_gate", args, **target, request=request)
-        for name in (gate, *also):
-            note = gates.undeclared_note(self.workspace, receipt.state, name)
-            receipt.notes += [] if note is None else [note]
-        return receipt
-
-    def waive_gate(self, gate: str, reason: str, **target: Unpack[Target]) -> Receipt:
-        """Record a person's decision that a gate need not be passed."""
-        return self.session.do("waive_gate", {"gate": gate, "reason": reason}, **target)
-
-    def add_violation(
-        self, code: str, severity: str, details: str, **target: Unpack[Target]
-    ) -> Receipt:
-        """Record a violation that a review reported. A severe one blocks the hand-over."""
-        args = {"code": code, "severity": severity.upper(), "details": details}
-        return self.session.do("add_violation", args, **target)
-
-    def clear_violation(self, code: str, **target: Unpack[Target]) -> Receipt:
-        """Record that a violation is fixed."""
-        return self.session.do("clear_violation", {"code": code}, **target)
-
-    def run_tests(
-        self, words: Sequence[str] = (), *, timeout: str | None = None,
-        echo: Callable[[bytes], None] | None = None,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
-        """Run a test command, the last one by default, and record the tests it reports."""
-        request_digest = fingerprint("run_tests", {"words": list(words)})
-        repeated = self.session.peek_repeat(id, request_digest)
-        if repeated is not None:
-            return repeated
-        state = self.show(workflow=workflow).state
-        return self._record_run("tests run", state, words, timeout, echo, id, request_digest)
-
-    def take_step(
-        self, step: str, words: Sequence[str] = (), *, timeout: str | None = None,
-        echo: Callable[[bytes], None] | None = None,
-        is_cancelled: Callable[[], bool] = lambda: False,
-        force: bool = False, reason: str | None = None,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
-        """Do red, green or refactor whole: move to it, run the tests, and record the result."""
-        from holdfast.evidence import gates
-
-        request_digest = fingerprint("take_step", {"step": step, "words": list(words)})
-        repeated = self.session.peek_repeat(id, request_digest)
-        if repeated is not None:
-            return repeated
-        state = self.session.look(workflow)
-        gates.tests_command(self.workspace, state, list(words), timeout, step)
-        args: Fields = {"step": step, "force": force, "reason": reason}
-        args |= {"branch": self.workspace.branch(), "facts": self.session.git_facts(state)}
-        args |= {"head": self.workspace.commit(), "tree": self._tree_of(state)}
-        moved = self.session.do("enter_step", args, workflow=state["id"])
-        receipt = self._record_run(
-            step, moved.state, words, timeout, echo, id, request_digest, is_cancelled
-        )
-        receipt.notes[:0] = moved.notes
-        return receipt
-
-    def _record_run(
-        self, tried: str, state: Workflow, words: Sequence[str], timeout: str | None,
-        echo: Callable[[bytes], None] | None, id: str | None, request_digest: str,
-        is_cancelled: Callable[[], bool] = lambda: False,
-    ) -> Receipt:  # fmt: skip
-        """Run a test command, and record its result; it may be evidence for a gate, too."""
-        from holdfast.evidence import gates
-
-        command = gates.tests_command(self.workspace, state, list(words), timeout, tried)
-        gate = gates.test_gate(self.workspace, state, command)
-        tests, result = gates.run_tests(self.workspace, command, echo, is_cancelled)
-        args: Fields = {"tests": tests, "gate": gate, "result": result}
-        receipt = self.session.do(
-            "record_tests", args, workflow=state["id"], id=id, request_digest=request_digest
-        )
-        if evidence.shows_nothing(receipt.state):
-            receipt.notes.append("every test passes, which shows nothing yet: write one that fails")
-        return receipt
-
-    def commit(self, message: str, **target: Unpack[Target]) -> Receipt:
-        """Commit what is staged, and complete the task or the phase that it belongs to.
-
-        Raise ``Refused`` if nothing is staged, or if files changed since the tests passed.
-        """
-        from holdfast.evidence import commits, git
-
-        request = {"message": message}
-        repeated = self.session.peek_repeat(target.get("id"), fingerprint("commit", request))
-        if repeated is not None:
-            return repeated
-        state = self.session.look(target.get("workflow"))
-        made, note = commits.commit_for(self.workspace, state, message)
-        args: Fields = {"commit": made, "branch": self.workspace.branch()}
-        args["facts"] = {**self.workspace.facts(), "head": made}
-        args["facts"]["subject"] = git.subject(self.workspace.root, made)
-        receipt = self.session.do(
-            "record_commit", args, workflow=state["id"], id=target.get("id"),
-            request_digest=fingerprint("commit", request),
-        )  # fmt: skip
-        receipt.notes += [] if note is None else [note]
-        return receipt
-
-    def record_tests(
-        self,
-        ran: str,
-        *,
-        failing: Sequence[str] = (),
-        passing: Sequence[str] = (),
-        error: str | None = None,
-        **target: Unpack[Target],
-    ) -> Receipt:
-        """Record a test run that Holdfast did not start, as a claim."""
-        tests: Fields = {
-            "test_command": ran,
-            "last_result": "failed" if failing or error is not None else "passed",
-            "failing_tests": list(failing),
-            "passing_tests": list(passing),
-            "evidence": "claim",
-        }
-        if error is not None:
-            tests["last_error"] = error
-        return self.session.do("record_tests", {"tests": plain(tests)}, **target)
-
-    def add_file(
-        self, path: str, phase: str | None = None, lines: int | None = None, *,
-        workflow: str | None = None, id: str | None = None,
-    ) -> Receipt:  # fmt: skip
-        """Record a file that was changed, in the current phase unless another is named."""
-        from holdfast.evidence import gates
-
-        if phase is None:
-            phase = gates.current_phase(self.show(workflow=workflow).state)
-        entry = gates.file_entry(self.workspace, path, phase, lines)
-        return self.do("record_files", {"files": [entry]}, workflow=workflow, id=id)
-
-    def sync_files(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
-        """Record the files that changed since the workflow began, as git reports them."""
-        from holdfast.evidence import gates
-
-        state = self.show(workflow=workflow).state
-        files = gates.touched_files(self.workspace, state)
-        return self.session.do("record_files", {"files": files}, workflow=state["id"], id=id)
-
-    def _tree_of(self, state: Workflow) -> str | None:
-        """Return the work tree's digest; ``None`` if no gate depends on it."""
-        if not is_active(state) or not evidence.was_run(state):
-            return None
-        from holdfast.evidence import tree
-
-        return tree.digest_of(tree.read(self.workspace))
-
-    def _beside_tree(self, receipt: Receipt) -> Receipt:
-        """Mark the gates in a receipt that are older than the work tree as stale."""
-        state = receipt.state
-        receipt.state = evidence.with_stale_gates(state, self._tree_of(state))
-        return receipt
+    # Upkeep
 
     def verify(self, *, everything: bool = False) -> Report:
         """Check the ledger, and every view against it. Change nothing.
@@ -1079,14 +870,3 @@ class Keeper:
 
 def _system_clock_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def plain(fields: Fields) -> Fields:
-    """Return free fields as JSON stores them; raise ``Refused`` if they are not JSON."""
-    try:
-        stored: Fields = json_text.loads(json_text.dumps(fields), strict=True)
-    except (ValueError, TypeError) as error:
-        raise Refused(
-            "invalid", f"the fields are not JSON: {error}", "give text, numbers, true, false, null"
-        ) from error
-    return stored

@@ -1,4 +1,4 @@
-"""Requests that a caller repeats under the same id.
+"""Requests: what a caller hands in, and a request that it repeats under the same id.
 
 A caller that does not know whether its request was recorded sends it again with the id it used. The
 second request is answered like the first and records nothing. An id that belongs to a different
@@ -13,8 +13,19 @@ from holdfast.formats import is_workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypedDict
+
     from holdfast.core.types import Event, Fields
     from holdfast.keeper.store import Store
+
+    class Target(TypedDict, total=False):
+        """The workflow that a change is for, and the id of the request."""
+
+        workflow: str | None
+        """The workflow's id; the caller's own workflow by default."""
+        id: str | None
+        """The caller's id of this request: a repetition is answered, and records nothing."""
+
 
 MAX_ID_CHARACTERS = 64
 _FINGERPRINT_DIGITS = 16
@@ -73,3 +84,14 @@ def refuse_other_request(event: Event, id: str, request_digest: str) -> None:
 def _id_is_taken(id: str, event: Event) -> Refused:
     message = f"the id {id} is that of another command: {event['type']}"
     return Refused("invalid", message, "give every command an id of its own")
+
+
+def plain(fields: Fields) -> Fields:
+    """Return free fields as JSON stores them; raise ``Refused`` if they are not JSON."""
+    try:
+        stored: Fields = json_text.loads(json_text.dumps(fields), strict=True)
+    except (ValueError, TypeError) as error:
+        raise Refused(
+            "invalid", f"the fields are not JSON: {error}", "give text, numbers, true, false, null"
+        ) from error
+    return stored

@@ -9,11 +9,10 @@ from holdfast.adopt.findings import REPLACED
 from holdfast.core import selection
 from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import is_floating, remaining_phases
-from holdfast.core.workflow.evidence import was_run
-from holdfast.core.workflow.needs import needs_of
+from holdfast.core.workflow import is_floating
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_workflow, stream_of
+from holdfast.keeper.facts import Facts
 from holdfast.keeper.requests import find_repeat, fingerprint, refuse_other_request
 from holdfast.keeper.transaction import Transaction
 from holdfast.storage.ledger import ACTIVE
@@ -60,7 +59,7 @@ class Receipt:
         self.notes = notes
         self.resumed = resumed
         self.read_facts: Callable[[Workflow], Fields | None] | None = None
-        """Return what the next step depends on outside the workflow (``Session.facts``)."""
+        """Return what the next step depends on outside the workflow."""
         self.is_repeat = False
         """True if an earlier request with the same id is answered once more."""
         self.signal: str | None = None
@@ -86,6 +85,7 @@ class Session:
         self.is_person = is_person
         """True if there is no session, and the caller is a person or their script."""
         self.workspace = store.workspace
+        self.facts = Facts(store.workspace)
         self.pending = os.path.join(person_folder(), PENDING)
         """The folder with a mark for each workspace whose commands a Memory server keeps."""
         self._is_replaying = False
@@ -110,17 +110,16 @@ class Session:
 
     def do(
         self, kind: str, args: Fields, *, workflow: str | None = None, id: str | None = None,
-        request: Fields | None = None, request_digest: str = "",
+        request_digest: str = "",
     ) -> Receipt:  # fmt: skip
         """Carry out one command on one workflow. Every change takes this path.
 
-        ``request`` is what the caller asked for, if ``args`` has more than that;
-        ``request_digest`` is its fingerprint, if it is not just this command.
+        ``request_digest`` is the fingerprint of the request, if it is not just this command.
         """
         if not (self.store.ledger.exists() or self.workspace.has_records()):
             self.look(workflow)  # It raises ``Refused``: no ledger is made for that.
         if id is not None and not request_digest:
-            request_digest = fingerprint(kind, args if request is None else request)
+            request_digest = fingerprint(kind, args)
         try:
             with Transaction(self) as tx:
                 repeated = None if id is None else self.repeat(tx, id, workflow, request_digest)
@@ -181,38 +180,8 @@ class Session:
         """Return the receipt. Notes made before the lock is released are still added to it."""
         self._notes = self.store.take_notes()
         receipt = Receipt(state, seqs, self._notes)
-        receipt.read_facts = self.facts
+        receipt.read_facts = self.facts.of_next_step if "recipe" in state else None
         return receipt
-
-    def git_facts(self, state: Workflow | Refusal) -> Fields:
-        """Return what a phase may need of git. The commit must follow the workflow's base."""
-        facts = self.workspace.facts()
-        if isinstance(state, Refusal) or facts.get("head") in (None, state.get("base")):
-            return facts
-        if any("commit" in phase.get("needs", ()) for phase in state["recipe"]["phases"]):
-            from holdfast.evidence import git
-
-            base = state.get("base")
-            if base and not git.is_descendant(self.workspace.root, facts["head"], base):
-                facts["head"] = None
-        return facts
-
-    def facts(self, state: Any) -> Fields | None:
-        """Return the facts that a workflow's next step depends on; ``None`` if on none."""
-        needs = needs_of(state, state["phase"]) if "recipe" in state else ()
-        facts: Fields | None = None
-        if "branch" in needs or "commit" in needs:
-            facts = self.git_facts(state)
-        if "gates" in needs and self.workspace.has_settings():
-            from holdfast.workspace import settings
-
-            facts = {**(facts or {}), "commands": settings.load(self.workspace.root).gate_names()}
-        is_last = "recipe" in state and not remaining_phases(state)
-        if ("gates" in needs or is_last) and was_run(state):
-            from holdfast.evidence import tree
-
-            facts = {**(facts or {}), "tree": tree.digest_of(tree.read(self.workspace))}
-        return facts
 
     def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
         """Carry out one command on a log."""

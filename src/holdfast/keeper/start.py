@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
+OWN_PHASES = "custom"
+"""The recipe whose phases the caller is meant to name."""
 _MAX_SAME_NAME = 1_000
 _MAX_FEATURES = 1_000
 _MAX_TITLE = 200
@@ -67,7 +69,7 @@ def prepare(
     """Return a plan with all arguments that do not depend on other workflows; raise ``Refused``."""
     store = session.store
     root = store.workspace.root
-    recipe = _load_recipe(recipe_name, root, list(phases))
+    recipe = _load_recipe(store, recipe_name, list(phases))
     if subject is None:
         subject = title or recipe.get("title", recipe_name)
     check_reading(store, reading)
@@ -104,9 +106,15 @@ def prepare(
     return StartPlan(args, _stem(recipe, subject), initial)
 
 
-def _load_recipe(name: str, root: str, phases: list[str]) -> Recipe:
-    """Return the recipe, with the caller's own phases if there are any; raise ``Refused``."""
-    recipe = recipes.load(name, root)
+def _load_recipe(store: Store, name: str, phases: list[str]) -> Recipe:
+    """Return the recipe, with the caller's own phases if there are any; raise ``Refused``.
+
+    If it differs from the shipped recipe of that name, ``differs`` says how, and so does a note.
+    """
+    recipe, source = recipes.load_with_source(name, store.workspace.root)
+    if source != recipes.SHIPPED and name in recipes.names():
+        recipe = {**recipe, "differs": source}
+        store.note(f"the recipe {name} is this repository's own: {source}")
     if not phases:
         return recipe
     twice = [phase for phase in phases if phases.count(phase) > 1]
@@ -114,9 +122,12 @@ def _load_recipe(name: str, root: str, phases: list[str]) -> Recipe:
         raise Refused(
             "invalid", f"start: the phase {twice[0]!r} is named twice", "name each phase once"
         )
-    steps = [step for phase in recipe["phases"] for step in phase.get("steps", [])]
-    gates = {name: gate for name, gate in recipe.get("gates", {}).items() if name not in steps}
-    recipe = {**recipe, "phases": [{"name": phase} for phase in phases], "gates": gates}
+    needs = [need for phase in recipe["phases"] for need in phase.get("needs", [])]
+    recipe = {**recipe, "phases": [{"name": phase} for phase in phases]}
+    if needs and name != OWN_PHASES:
+        recipe["differs"] = "own phases"
+        asked = ", ".join(dict.fromkeys(needs))
+        store.note(f"these phases do not ask for what those of {name} do: {asked}")
     recipe.pop("cycles_at", None)
     return recipe
 

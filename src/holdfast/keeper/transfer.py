@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from holdfast import __version__, formats
 from holdfast.core import diff, json_text
 from holdfast.core.workflow import is_active
-from holdfast.core.workflow.evidence import with_claims
+from holdfast.core.workflow.edits import with_claims
 from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git
 from holdfast.formats import is_log, is_workflow

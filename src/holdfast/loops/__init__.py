@@ -19,9 +19,9 @@ from holdfast.core.workflow import OPENING, find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, iterations_allowed
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import aggregate_of
-from holdfast.keeper import overview, plain, start
+from holdfast.keeper import overview, start
 from holdfast.keeper.record_folders import HOME, PROGRESS, RECORD
-from holdfast.keeper.requests import fingerprint
+from holdfast.keeper.requests import fingerprint, plain
 from holdfast.keeper.session import Receipt
 from holdfast.loops import archive, page_files, pages, progress_log
 from holdfast.storage.ledger import ACTIVE

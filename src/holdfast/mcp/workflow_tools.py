@@ -271,7 +271,7 @@ def _change_task(keeper: Keeper, args: Fields) -> Fields:
     action = args["action"]
     if action in ("add", "commit"):
         (text,) = required(args, "task", "text")
-        method = keeper.add_task if action == "add" else keeper.commit
+        method = keeper.add_task if action == "add" else keeper.evidence().commit
         return changed(method(text, **target(args)))
     (task,) = required(args, "task", "task")
     if action == "done":
@@ -320,9 +320,9 @@ def _record_gate(keeper: Keeper, args: Fields) -> Fields:
     if args["action"] == "tests":
         (command,) = required(args, "gate", "command")
         tests = {name: args.get(name, []) for name in ("failing", "passing")}
-        return changed(keeper.record_tests(command, **tests, **target(args)))
+        return changed(keeper.evidence().record_tests(command, **tests, **target(args)))
     gate, passed = required(args, "gate", "gate", "passed")
-    receipt = keeper.record_gate(gate, args.get("fields"), passed=passed, **target(args))
+    receipt = keeper.evidence().record_gate(gate, args.get("fields"), passed=passed, **target(args))
     return changed(receipt, gate={"name": gate, **receipt.state["gates"][gate]})
 
 
@@ -352,7 +352,7 @@ def is_run(tool: str, arguments: Fields) -> bool:
 
 def run_gate(keeper: Keeper, name: str, options: Fields) -> Fields:
     """Run the command of a gate, and answer with its result."""
-    receipt = keeper.run_gate(name, **options)
+    receipt = keeper.evidence().run_gate(name, **options)
     gate = {"name": name, **receipt.state["gates"][name]}
     fields = changed(receipt, gate=gate)
     if gate["passed"]:
@@ -362,7 +362,7 @@ def run_gate(keeper: Keeper, name: str, options: Fields) -> Fields:
 
 def take_step(keeper: Keeper, step: str, options: Fields) -> Fields:
     """Do red, green or refactor, with the test command that is known."""
-    receipt = keeper.take_step(step, **options)
+    receipt = keeper.evidence().take_step(step, **options)
     tests = receipt.state["tests"]
     fields = changed(receipt, tests=dict(tests))
     if is_step_done(receipt.state, step):
@@ -398,10 +398,10 @@ def _take_note(keeper: Keeper, args: Fields) -> Fields:
         return changed(method(fields, **target(args)))
     if kind == "fixed":
         (code,) = required(args, "note", "code")
-        return changed(keeper.clear_violation(code, **target(args)))
+        return changed(keeper.evidence().clear_violation(code, **target(args)))
     if kind == "violation":
         violation = required(args, "note", "code", "severity", "text")
-        return changed(keeper.add_violation(*violation, **target(args)))
+        return changed(keeper.evidence().add_violation(*violation, **target(args)))
     (text,) = required(args, "note", "text")
     if kind == "learning":
         receipt = keeper.remember(text, id=args.get("id"))

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from _signal import SIGURG  # type: ignore[import-not-found]
+from _signal import (  # type: ignore[import-not-found]
+    ITIMER_REAL,
+    SIGALRM,
+    SIGURG,
+    setitimer,
+    signal,
+)
 from errno import EAGAIN, EINVAL, ENOSYS, ENOTSUP, ENOTTY, EOPNOTSUPP
 
 from holdfast.errors import busy
@@ -16,6 +22,8 @@ from holdfast.errors import busy
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _NOT_SUPPORTED = (ENOSYS, EINVAL, EOPNOTSUPP)
+_renameat2 = 0
+"""The address of the C function, looked up when the first two files are exchanged."""
 
 
 # Exchange
@@ -28,12 +36,15 @@ def exchange(path: str, other: str) -> bool:
     failure the call is repeated with ``ctypes``, which takes two milliseconds to import, to get the
     error number.
     """
+    global _renameat2  # noqa: PLW0603
     arguments = _AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
     try:
         import _ctypes
 
-        program = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
-        if _ctypes.call_function(_ctypes.dlsym(program, "renameat2"), arguments) == 0:
+        if not _renameat2:
+            program = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
+            _renameat2 = _ctypes.dlsym(program, "renameat2")
+        if _ctypes.call_function(_renameat2, arguments) == 0:
             return True
     except (ImportError, AttributeError, OSError):
         pass
@@ -103,15 +114,8 @@ def lock(fd: int, path: str, wait_s: float) -> None:
         pass
     else:
         return
-    import threading
-
-    if wait_s <= 0:
-        is_locked = False  # A timer of zero seconds would never fire.
-    elif threading.current_thread() is threading.main_thread():
-        is_locked = _lock_with_timer(fd, wait_s)
-    else:
-        is_locked = _lock_in_thread(fd, wait_s)
-    if not is_locked:
+    # A timer of zero seconds would never fire.
+    if wait_s <= 0 or not _lock_with_timer(fd, wait_s):
         raise busy("the workspace", path, holder=_holder(fd), wait=f"more than {wait_s:g} s")
 
 
@@ -122,29 +126,28 @@ def unlock(fd: int) -> None:
 
 def _lock_with_timer(fd: int, wait_s: float) -> bool:
     """Wait in the kernel until the lock is acquired or the timer fires; return True if acquired."""
-    import signal
 
     def give_up(_signal: int, _frame: object) -> None:
         raise TimeoutError
 
-    previous = signal.signal(signal.SIGALRM, give_up)
     try:
-        signal.setitimer(signal.ITIMER_REAL, wait_s)
+        previous = signal(SIGALRM, give_up)
+    except ValueError:  # Only the main thread can set a signal's handler.
+        return _lock_in_thread(fd, wait_s)
+    try:
+        setitimer(ITIMER_REAL, wait_s)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        setitimer(ITIMER_REAL, 0)
     except TimeoutError:
         return False
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        setitimer(ITIMER_REAL, 0)
+        signal(SIGALRM, previous)
     return True
 
 
 def _lock_in_thread(fd: int, wait_s: float) -> bool:
-    """Let another thread wait for the lock, because only the main thread receives signals.
-
-    Return True if the lock was acquired in time.
-    """
+    """Let another thread wait for the lock; return True if it was acquired in time."""
     import threading
 
     waiting = os.dup(fd)

@@ -1,4 +1,4 @@
-"""Find and end the processes that a command started.
+"""Find and end the processes that a command started; find those that started this one.
 
 A command leads a session of its own, so its process group has its pid. Detached processes, which
 left the group, are found through ``/proc`` by their parents, sessions and groups. Without ``/proc``
@@ -14,7 +14,7 @@ import signal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _PROC = "/proc"
 _DEAD = (b"Z", b"X")
@@ -104,15 +104,29 @@ def _processes() -> dict[int, _Process]:
         return {}
     processes = {}
     for name in names:
-        try:
-            with open(f"{_PROC}/{name}/stat", "rb") as file:
-                # The program's name comes first, in brackets, and may hold brackets and spaces.
-                stat = file.read().rpartition(b")")[2].split()
-        except OSError:  # The process ended meanwhile.
-            continue
+        stat = _read_stat(name)
         if len(stat) > 19 and stat[0] not in _DEAD:
             processes[int(name)] = _Process(stat)
     return processes
+
+
+def _read_stat(pid: str) -> list[bytes]:
+    """Return the fields of a process after its name; none if it has ended."""
+    try:
+        with open(f"{_PROC}/{pid}/stat", "rb") as file:
+            # The program's name comes first, in brackets, and may hold brackets and spaces.
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def ancestors() -> Iterator[int]:
+    """Yield the pids of the processes above this one, the parent first; none without ``/proc``."""
+    stat = _read_stat("self")
+    while len(stat) > 1 and int(stat[1]) > 0:
+        pid = int(stat[1])
+        yield pid
+        stat = _read_stat(str(pid))
 
 
 def _send(how: Callable[[int, int], None], pid: int, number: int) -> bool:

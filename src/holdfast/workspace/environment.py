@@ -6,6 +6,8 @@ their script. Variables that people set themselves, such as ``CODEX_HOME``, are 
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,3 +44,24 @@ def client_of(environ: Mapping[str, str]) -> str | None:
         if environ.get(variable):
             return client
     return next((environ[name] for name in _GENERIC_MARKS if environ.get(name)), None)
+
+
+def client_above() -> str | None:
+    """Return the client that started this process or one above it; ``None`` if a person did.
+
+    A shell that a client started can remove its mark (``env -u``) and make a terminal (``script``),
+    but it cannot change the environment of the processes above.
+    """
+    from holdfast.system.process_tree import ancestors
+
+    own = client_of(os.environ)
+    return own or next(filter(None, map(_client_of_process, ancestors())), None)
+
+
+def _client_of_process(pid: int) -> str | None:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            fields = os.fsdecode(file.read()).split("\0")
+    except OSError:
+        return None  # It has ended, or belongs to another user.
+    return client_of(dict(field.split("=", 1) for field in fields if "=" in field))

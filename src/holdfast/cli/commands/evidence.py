@@ -9,8 +9,8 @@ from holdfast.answers import clean
 from holdfast.cli.answer import (
     FAILED,
     Answer,
+    ChangeKind,
     answer_change,
-    on_workflow,
     require_person,
     step_after,
 )
@@ -21,7 +21,7 @@ from holdfast.core.refusal import shell_word
 from holdfast.core.workflow import blocking
 from holdfast.core.workflow.evidence import enforcement
 from holdfast.core.workflow.needs import evidence_of
-from holdfast.keeper import Keeper, Receipt
+from holdfast.keeper.evidence import Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields
+    from holdfast.keeper import Keeper, Receipt
 
 GROUPS["gate"] = "run a gate's command, record a claim, waive a gate, or list them"
 GROUPS["tests"] = "run the tests and record the result, or record one"
@@ -40,6 +41,12 @@ _GATE = Parameter("NAME", "the gate", into="gate", names="gate")
 LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (default 10m)")
 
 
+on_evidence = ChangeKind(
+    {"workflow": "workflow", "id": "id"}, answer_change, lambda keeper: keeper.evidence()
+)
+"""Declare a command that records evidence of a workflow."""
+
+
 @command(
     "gate run: run a gate's command and record what came of it; exit code 4 if it failed",
     _GATE,
@@ -49,14 +56,16 @@ LIMIT = Parameter("--timeout TIME", "how long it may take: 90s, 10m, 2h (default
         into="words",
     ),
     LIMIT,
+    Parameter("--reason TEXT", "why it is another command than the one that failed last"),
     "holdfast gate run lint -- ruff check .",
     "holdfast gate run test",
 )
 def gate_run(keeper: Keeper, args: Arguments) -> Answer:
     name = args["gate"]
-    receipt = keeper.run_gate(
-        name, args["words"], timeout=args["timeout"], echo=echo_for(args), **args["target"]
-    )
+    receipt = keeper.evidence().run_gate(
+        name, args["words"], timeout=args["timeout"], reason=args["reason"], echo=echo_for(args),
+        **args["target"],
+    )  # fmt: skip
     gate = receipt.state["gates"][name]
     result = {"name": name, **gate}
     return run_answer(args, receipt, f"gate {name}", result, passed=gate["passed"])
@@ -79,7 +88,9 @@ def gate_record(keeper: Keeper, args: Arguments) -> Answer:
         message = "`holdfast gate record` takes either --passed or --failed"
         raise Usage(message, "holdfast help gate record")
     also = args["also"]
-    receipt = keeper.record_gate(gate, args["fields"], passed=passed, also=also, **args["target"])
+    receipt = keeper.evidence().record_gate(
+        gate, args["fields"], passed=passed, also=also, **args["target"]
+    )
     how = "looked up" if receipt.state["gates"][gate].get("evidence") == "check" else "claimed"
     names = f"gates {', '.join([gate, *also])}" if also else f"gate {gate}"
     return answer_change(args, receipt, f"{how}: {names} {'passed' if passed else 'failed'}")
@@ -93,7 +104,7 @@ def gate_record(keeper: Keeper, args: Arguments) -> Answer:
 )
 def gate_waive(keeper: Keeper, args: Arguments) -> Answer:
     require_person(f"gate waive {shell_word(args['gate'])} --reason TEXT")
-    receipt = keeper.waive_gate(args["gate"], args["reason"], **args["target"])
+    receipt = keeper.evidence().waive_gate(args["gate"], args["reason"], **args["target"])
     return answer_change(args, receipt, f"gate {args['gate']} waived: {args['reason']}")
 
 
@@ -116,18 +127,18 @@ def gate_list(keeper: Keeper, args: Arguments) -> Answer:
     )
 
 
-on_workflow(
+on_evidence(
     "violation add: record what a review found; CRITICAL and HIGH hold back the handing over",
     Parameter("CODE", "its name, such as V-TEST-03"),
     Parameter("SEVERITY", "CRITICAL, HIGH, MEDIUM, LOW or INFO", names="severity"),
     Parameter("DETAILS", "what is wrong"),
     "holdfast violation add V-TEST-03 HIGH 'No test for the empty file'",
-)(Keeper.add_violation, "violation {code} recorded: {details}")
-on_workflow(
+)(Evidence.add_violation, "violation {code} recorded: {details}")
+on_evidence(
     "violation clear: say that a violation is fixed",
     Parameter("CODE", "its name", names="violation"),
     "holdfast violation clear V-TEST-03",
-)(Keeper.clear_violation, "violation {code} cleared")
+)(Evidence.clear_violation, "violation {code} cleared")
 
 
 @command(
@@ -163,7 +174,7 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast tests run -- pytest -q",
 )
 def tests_run(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.run_tests(
+    receipt = keeper.evidence().run_tests(
         args["words"], timeout=args["timeout"], echo=echo_for(args), **args["target"]
     )
     tests = receipt.state["tests"]
@@ -183,7 +194,7 @@ def tests_record(keeper: Keeper, args: Arguments) -> Answer:
     values = args["own"]
     for key in ("failing", "passing"):
         values[key] = [name.strip() for name in (values[key] or "").split(",") if name.strip()]
-    receipt = keeper.record_tests(**values, **args["target"])
+    receipt = keeper.evidence().record_tests(**values, **args["target"])
     return answer_change(
         args, receipt, f"test run recorded: {receipt.state['tests']['last_result']}"
     )
@@ -195,7 +206,7 @@ def _files_synced(receipt: Receipt, _values: Fields) -> str:
     return f"{counted(len(receipt.state['files']), 'files')} recorded"
 
 
-on_workflow(
+on_evidence(
     "files add: record a file that was touched",
     Parameter("PATH", "the file", names="file"),
     Parameter(
@@ -203,11 +214,11 @@ on_workflow(
     ),
     Parameter("--lines N", "how many lines were added", kind="count"),
     "holdfast files add src/login.py --phase green --lines 12",
-)(Keeper.add_file, "file recorded: {path}")
-on_workflow(
+)(Evidence.add_file, "file recorded: {path}")
+on_evidence(
     "files sync: record the files that git says were touched since the workflow began",
     "holdfast files sync",
-)(Keeper.sync_files, _files_synced)
+)(Evidence.sync_files, _files_synced)
 
 
 def run_answer(

@@ -51,7 +51,7 @@ def refactor(keeper: Keeper, args: Arguments) -> Answer:
 
 def _take(keeper: Keeper, args: Arguments) -> Answer:
     step = args["command"]
-    receipt = keeper.take_step(
+    receipt = keeper.evidence().take_step(
         step, args["words"], timeout=args["timeout"], echo=echo_for(args), force=args["force"],
         reason=args["reason"], **args["target"],
     )  # fmt: skip
@@ -67,6 +67,6 @@ def _take(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast commit -m 'Parse an empty file'",
 )
 def commit(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.commit(args["message"], **args["target"])
+    receipt = keeper.evidence().commit(args["message"], **args["target"])
     made = keeper.workspace.commit() or ""
     return answer_change(args, receipt, f"committed {made[:SHORT]}: {args['message']}")

@@ -16,11 +16,12 @@ from holdfast.cli.answer import (
     StreamAnswer,
     answer_done,
     encode,
+    require_person,
 )
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import Screen, count_cells, counted, format_pairs, pad
 from holdfast.core.diff import path_text
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,14 +185,9 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
 
 def _ask(request: CommandRequest) -> bool:
     """Ask the person on the terminal; raise ``Refused`` if there is none."""
-    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused(
-            "needs_terminal",
-            f"trust: only a person on a terminal can approve {request.command!r}"
-            f" ({request.source})",
-            "run holdfast trust in a terminal; holdfast trust --list shows all of them",
-        )
     from holdfast.workspace.trust import describe_gate
+
+    require_person("trust")
 
     print(f"\n{clean(request.source)} wants {clean(describe_gate(request.gate))} to run:\n")
     print(f"    {clean(request.command)}\n")

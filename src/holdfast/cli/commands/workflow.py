@@ -48,11 +48,13 @@ _OPTIONAL_COLUMNS = ("recipe", "branch", "tasks", "updated")
 """Columns that a narrow terminal does without, in this order."""
 _TITLE_MIN, _BRANCH_MAX = 16, 28
 _COMMIT_CHARS = 12
-_PHASE_FIELDS = ("name", "status", "started_at", "completed_at", "approved", "reason", "steps")
+_PHASE_FIELDS = (
+    "name", "status", "started_at", "completed_at", "approved", "claimed", "reason", "steps",
+)  # fmt: skip
 _GATE_FIELDS = (
     "status", "passed", "last_run", "evidence", "command", "timeout", "exit_code", "signal",
     "timed_out", "cancelled", "duration_ms", "output_tail", "commit", "tree", "reason",
-    "waived_at",
+    "waived_at", "instead_of", "claimed", "pushed_to",
 )  # fmt: skip
 _RECIPE_OPTIONAL_COLUMNS = ("title", "source", "format")
 _RECIPE_FACTS = {
@@ -315,6 +317,7 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
         facts = screen.dim(
             f"step {state['step']}" if is_current and state["step"] else "",
             "approved" if phase.get("approved") else "",
+            "claimed by an edit" if phase.get("claimed") else "",
             str(phase.get("reason") or ""),
             screen.age(phase["completed_at"]) if phase.get("completed_at") else "",
             *format_pairs({key: value for key, value in phase.items() if key not in _PHASE_FIELDS}),
@@ -349,7 +352,9 @@ def gate_lines(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
         elif status == "waived":
             facts.append(f"by a person: {fields.get('reason')}")
         elif fields.get("evidence") == "check":
-            facts.append("looked up")
+            facts.append(
+                f"looked up: {fields['pushed_to']}" if "pushed_to" in fields else "looked up"
+            )
         elif fields.get("evidence") == "run":
             commit = str(fields.get("commit") or "")[:_COMMIT_CHARS]
             facts += [
@@ -358,10 +363,14 @@ def gate_lines(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
                 seconds(fields.get("duration_ms")),
                 f"at {commit}" if commit else "",
             ]
+            if fields.get("instead_of"):
+                facts.append(f"instead of {fields['instead_of']}: {fields.get('reason', '')}")
         if fields.get("last_run"):
             facts.append(screen.age(str(fields["last_run"])))
         free = {k: v for k, v in fields.items() if k not in _GATE_FIELDS and v is not None}
-        yield indent + screen.row(mark, name, *facts, *format_pairs(free))
+        claimed = {k: free.pop(k) for k in fields.get("claimed", ()) if k in free}
+        pairs = [*format_pairs(free), *(f"{pair} (claimed)" for pair in format_pairs(claimed))]
+        yield indent + screen.row(mark, name, *facts, *pairs)
 
 
 def gate_mark(state: Workflow, name: str) -> str:

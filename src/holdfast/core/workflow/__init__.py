@@ -325,6 +325,7 @@ def _merged(item: Json, fields: Fields) -> Json:
 # These modules enter their commands and events in the tables above, so they come last.
 from holdfast.core.workflow import (  # noqa: E402
     corrections,  # noqa: F401
+    edits,  # noqa: F401
     evidence,  # noqa: F401
     lifecycle,  # noqa: F401
     needs,  # noqa: F401

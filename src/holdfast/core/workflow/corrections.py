@@ -20,7 +20,7 @@ from holdfast.core.workflow import (
     unit_mark,
     with_task,
 )
-from holdfast.core.workflow.evidence import with_claims
+from holdfast.core.workflow.edits import with_claims
 from holdfast.core.workflow.needs import CLAIM
 from holdfast.core.workflow.tasks import MAX_SHOWN, commits_of
 
@@ -90,7 +90,9 @@ def remove_task(state: Workflow, task: Task, _args: Fields) -> Decision:
     if waiting:
         why = f"task remove: {task['id']} of {state['id']} is what {', '.join(waiting)} depends on"
         return Refusal("wrong_order", why, f"holdfast task remove {shell_word(waiting[0])}")
-    data = {"task": task["id"], "description": task["description"]}
+    data: Fields = {"task": task["id"], "description": task["description"]}
+    if task["status"] != "completed":
+        data["unfinished"] = True
     return [{"type": "task_removed", "data": data}]
 
 
@@ -103,6 +105,8 @@ def _removed(state: Workflow, data: Fields, _at: str) -> Workflow:
         after["current_task"] = None
     if own_id.isdecimal() and int(own_id) > state.get("last_task", 0):
         after["last_task"] = int(own_id)
+    if data.get("unfinished"):
+        after["removed_tasks"] = [*state.get("removed_tasks", []), own_id]
     return after
 
 
@@ -396,6 +400,10 @@ def _lasting(state: Workflow, event: Event, what: str) -> Refusal | None:
         words = "" if is_declared or not command else f" -- {command}"
         why = f"gate {name} was run, and what a run showed stays until the next one"
         return _not_undone(why, f"holdfast gate run {shell_word(name)}{words}")
+    if event_type == "violation_found":
+        code = shell_word(data["code"])
+        why = f"violation {code} was reported, and stays until it is fixed"
+        return _not_undone(why, f"holdfast violation clear {code}")
     if event_type == "tests_recorded" and data["tests"].get("evidence", CLAIM) != CLAIM:
         why = "tests were run, and what a run showed stays until the next one"
         command = data["tests"].get("test_command") or "COMMAND"

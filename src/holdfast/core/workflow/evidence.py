@@ -23,34 +23,42 @@ from holdfast.core.workflow import (
     with_phase,
 )
 from holdfast.core.workflow.needs import (
+    CHECK,
     CLAIM,
+    NOT_RUN,
     RUN,
     WAIVED,
     evidence_of,
     mark_of_run,
     needs_of,
+    shows_failure,
+    subject_of_run,
     task_needs_of,
+    with_stale_gates,
 )
 from holdfast.core.workflow.tasks import inner_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Draft, Fields, Phase, Recipe, Violation, Workflow
+    from holdfast.core.types import Draft, Fields, Task, Violation, Workflow
     from holdfast.core.workflow import Decision
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
-_OF_ONE_RUN = (
+OF_ONE_RUN = (
     "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "duration_ms",
-    "output_tail", "commit", "tree", "reason", "waived_at",
+    "output_tail", "commit", "tree", "reason", "waived_at", "instead_of", "claimed", "pushed_to",
 )  # fmt: skip
-_OWN_GATE_FIELDS = ("status", "passed", "last_run", *_OF_ONE_RUN)
-_ONLY_RUN = (
+"""The fields of a gate that its next result replaces."""
+OWN_GATE_FIELDS = ("status", "passed", "last_run", *OF_ONE_RUN)
+ONLY_RUN = (
     "evidence", "exit_code", "duration_ms", "runner", "counts", "tree", "ran_in", "cut_short",
 )  # fmt: skip
-_OF_ONE_TEST_RUN = (
+OF_ONE_TEST_RUN = (
     "test_command", "last_run", "last_result", "failing_tests", "passing_tests", "last_error",
-    *_ONLY_RUN,
+    *ONLY_RUN,
 )  # fmt: skip
+_SEEN_IN_RUN = ("ran_in", "failure")
+"""What no caller can hand in with a test run."""
 _LESSON = ("name", "when", "problem", "solution", "learned")
 
 
@@ -58,7 +66,8 @@ def record_gate(state: Workflow, args: Fields) -> Decision:
     """Record a gate's result. An undeclared gate begins with its first result.
 
     A claim that a gate passed is refused if the recipe asks for a run. No claim takes the place of
-    a run that failed or is stale.
+    a run that failed or is stale. ``looked_up`` has what a check showed; whatever else the caller
+    gives with it is claimed.
     """
     evidence, fields = args.get("evidence", CLAIM), args.get("fields", {})
     if refusal := first_bad_text(gate=args["gate"]):
@@ -66,26 +75,49 @@ def record_gate(state: Workflow, args: Fields) -> Decision:
     if evidence == CLAIM and (refusal := _refuse_claim(state, args)):
         return refusal
     if evidence != RUN:
-        taken = [key for key in fields if key in _OWN_GATE_FIELDS]
+        taken = [key for key in fields if key in OWN_GATE_FIELDS]
         if taken:
-            why = f"gate record: {taken[0]} is what Holdfast sees for itself when it runs a gate"
+            why = f"gate record: {taken[0]} is what Holdfast sees for itself"
             return Refusal("invalid", why, "holdfast gate run NAME -- COMMAND")
         if refusal := bad_values(fields):
             return refusal
-    passed = bool(args["passed"])
-    data = {"gate": args["gate"], "passed": passed, "evidence": evidence, "fields": fields}
-    return [{"type": "gate_recorded", "data": data}]
+    if evidence == CHECK:
+        seen = args["looked_up"]
+        claimed = [key for key in fields if key not in seen]
+        fields = {**fields, **seen, **({"claimed": claimed} if claimed else {})}
+    return [_result(state, args["gate"], fields, evidence, passed=bool(args["passed"]))]
+
+
+def _result(state: Workflow, name: str, fields: Fields, evidence: str, *, passed: bool) -> Draft:
+    """Return the event of a gate's result, with the command that it took the place of."""
+    before = state["gates"].get(name, {})
+    original = replaced_command(before, str(fields.get("command"))) if evidence == RUN else None
+    if original is not None:
+        reason = fields.get("reason") or before.get("reason")
+        fields = {**fields, "instead_of": original, **({"reason": reason} if reason else {})}
+    data = {"gate": name, "passed": passed, "evidence": evidence, "fields": fields}
+    return {"type": "gate_recorded", "data": data}
+
+
+def replaced_command(gate: Fields, command: str) -> str | None:
+    """Return the command of a gate that failed, if this is another one."""
+    has_failed = gate.get("evidence") == RUN and gate.get("passed") is False
+    own = gate.get("instead_of")
+    if own is None and has_failed and gate.get("exit_code") not in NOT_RUN:
+        own = gate.get("command")
+    return None if own == command else own
 
 
 def _refuse_claim(state: Workflow, args: Fields) -> Refusal | None:
     """Return a refusal if a claim cannot take the place of evidence."""
     name = args["gate"]
-    gate = with_stale_gates(state, args.get("tree"))["gates"].get(name, {})
-    taken, again = evidence_of(state, name), f"holdfast gate run {shell_word(name)}"
+    gate = with_stale_gates(state, args.get("facts"))["gates"].get(name, {})
+    is_configured = name in args.get("facts", {}).get("commands", ())
+    again = f"holdfast gate run {shell_word(name)}"
     command = gate.get("command") or state["recipe"].get("gates", {}).get(name, {}).get("command")
-    if not command:
+    if not command and not is_configured:
         again += " -- COMMAND"
-    if taken == RUN and args["passed"]:
+    if args["passed"] and (is_configured or evidence_of(state, name) == RUN):
         why = f"gate record: {name} takes a run by Holdfast, not a claim"
         return Refusal("needs_run", why, again)
     if gate.get("evidence") == RUN and gate.get("status") == "stale":
@@ -113,7 +145,7 @@ def waive_gate(state: Workflow, args: Fields) -> Decision:
 @evolves("gate_waived")
 def _gate_waived(state: Workflow, data: Fields, at: str) -> Workflow:
     before = state["gates"].get(data["gate"], {})
-    kept = {k: v for k, v in before.items() if k not in (*_OF_ONE_RUN, "passed")}
+    kept = {k: v for k, v in before.items() if k not in (*OF_ONE_RUN, "passed")}
     gate = {**kept, "status": WAIVED, "waived_at": at, "reason": data["reason"]}
     return {**state, "gates": {**state["gates"], data["gate"]: gate}}
 
@@ -121,91 +153,10 @@ def _gate_waived(state: Workflow, data: Fields, at: str) -> Workflow:
 @evolves("gate_recorded")
 def _gate_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
     before = state["gates"].get(data["gate"], {})
-    lasting = {key: value for key, value in before.items() if key not in _OF_ONE_RUN}
+    lasting = {key: value for key, value in before.items() if key not in OF_ONE_RUN}
     result = {"status": "completed", "last_run": at, "passed": data["passed"]}
     gate = {**lasting, **result, **data["fields"], "evidence": data.get("evidence", CLAIM)}
     return {**state, "gates": {**state["gates"], data["gate"]: gate}}
-
-
-def with_stale_gates(state: Workflow, tree: str | None) -> Workflow:
-    """Return the state with every gate stale that ran on another working tree."""
-    stale = {
-        name: {**gate, "status": "stale"}
-        for name, gate in state["gates"].items()
-        if tree is not None and gate.get("tree") not in (None, tree)
-    }
-    return {**state, "gates": {**state["gates"], **stale}} if stale else state
-
-
-def was_run(state: Workflow) -> bool:
-    """Return whether a gate rests on a run, which a later edit can make stale."""
-    return any(gate.get("tree") is not None for gate in state["gates"].values())
-
-
-def with_claims(before: Workflow | None, edited: Workflow) -> Workflow:
-    """Return a state that another writer made, with its new results of gates and tests as claims.
-
-    Only Holdfast knows what it ran, but any writer can put such a result into a record.
-    """
-    gates_before = before["gates"] if before is not None else {}
-    gates = {
-        name: gate
-        if _is_same(gates_before.get(name, {}), gate, _OWN_GATE_FIELDS)
-        else _claimed(gate)
-        for name, gate in edited["gates"].items()
-    }
-    if before is not None:
-        edited = _with_rules(before, edited)
-        declared = before["recipe"].get("gates", {})
-        gates = {n: g for n, g in gates_before.items() if n in declared and n not in gates} | gates
-    tests = edited["tests"]
-    was = before["tests"] if before is not None else {}
-    if tests.get("evidence") == RUN and not _is_same(was, tests, _OF_ONE_TEST_RUN):
-        tests = {**{k: v for k, v in tests.items() if k not in _ONLY_RUN}, "evidence": CLAIM}
-    return {**edited, "gates": gates, "tests": tests}
-
-
-def _with_rules(before: Workflow, edited: Workflow) -> Workflow:
-    """Return an edited state with the recipe's own rules, and without new approvals.
-
-    An edit can change what was done and the phases there are, not what is asked of them.
-    """
-    needs = {phase["name"]: phase.get("needs") for phase in before["recipe"]["phases"]}
-    approved = {phase["name"] for phase in before["phases"] if phase.get("approved")}
-    recipe: Recipe = {**edited["recipe"]}
-    recipe["phases"] = [
-        phase if needs.get(phase["name"]) is None else {**phase, "needs": needs[phase["name"]]}  # type: ignore[typeddict-item]
-        for phase in recipe["phases"]
-    ]
-    for key in ("gates", "task_needs"):
-        recipe.pop(key, None)  # type: ignore[misc]
-        if key in before["recipe"]:
-            recipe[key] = before["recipe"][key]
-    phases: list[Phase] = [
-        phase if phase["name"] in approved else _without_approval(phase)
-        for phase in edited["phases"]
-    ]
-    return {**edited, "recipe": recipe, "phases": phases}
-
-
-def _without_approval(phase: Phase) -> Phase:
-    kept: Fields = {key: value for key, value in phase.items() if key != "approved"}
-    return kept  # type: ignore[return-value]
-
-
-def _is_same(was: Fields, now: Fields, fields: tuple[str, ...]) -> bool:
-    return all(was.get(name) == now.get(name) for name in fields)
-
-
-def _claimed(gate: Fields) -> Fields:
-    is_done = gate.get("status") == "completed"
-    lasting = {key: value for key, value in gate.items() if key not in _OF_ONE_RUN}
-    if gate.get("status") == WAIVED:
-        # Only a person can waive a gate, with the command for it.
-        return {**lasting, "status": "pending"}
-    if not is_done and "evidence" not in gate:
-        return gate
-    return {**lasting, "evidence": CLAIM} if is_done else lasting
 
 
 @decides("add_violation")
@@ -264,20 +215,20 @@ def _rank(severity: str) -> tuple[int, str]:
 @decides("record_tests")
 def record_tests(state: Workflow, args: Fields) -> Decision:
     """Record a test run, and the phase in which Holdfast made it."""
-    tests = dict(args["tests"])
-    tests.pop("ran_in", None)
+    tests = {key: value for key, value in args["tests"].items() if key not in _SEEN_IN_RUN}
     if refusal := bad_values(tests):
         return refusal
     if tests.get("evidence") == RUN:
-        task = find_task(state, state.get("current_task"))
-        inner = inner_phase(task) if task is not None else None
+        task, inner = _tested(state)
         tests["ran_in"] = mark_of_run(state, task, inner)
+        if "failure" in _asked(state, inner) and shows_failure(tests):
+            about = subject_of_run(state, task)
+            tests["failure"] = {"of": about, "command": tests["test_command"]}
     drafts: list[Draft] = [{"type": "tests_recorded", "data": {"tests": tests}}]
     name, passed = args.get("gate"), tests.get("last_result") == "passed"
     # A test that has to fail first does not fail the gate; a gate that passed can fail again.
     if name and (passed or state["gates"][name].get("passed")):
-        data = {"gate": name, "passed": passed, "evidence": RUN, "fields": args["result"]}
-        drafts.append({"type": "gate_recorded", "data": data})
+        drafts.append(_result(state, name, args["result"], RUN, passed=passed))
     return drafts
 
 
@@ -286,15 +237,26 @@ def shows_nothing(state: Workflow) -> bool:
     tests = state["tests"]
     if tests.get("evidence") != RUN or tests.get("last_result") != "passed":
         return False
+    task, inner = _tested(state)
+    is_here = tests.get("ran_in") == mark_of_run(state, task, inner)
+    return is_here and "failure" in _asked(state, inner)
+
+
+def _tested(state: Workflow) -> tuple[Task | None, str | None]:
+    """Return the task and its phase that a test run is about now; without them, the phase is."""
     task = find_task(state, state.get("current_task"))
     inner = inner_phase(task) if task is not None else None
-    needs = task_needs_of(state, inner) if inner else needs_of(state, state["phase"])
-    return "failure" in needs and tests.get("ran_in") == mark_of_run(state, task, inner)
+    return (task, inner) if inner is not None else (None, None)
+
+
+def _asked(state: Workflow, inner: str | None) -> list[str]:
+    """Return what the phase of the task, else the phase, asks for."""
+    return task_needs_of(state, inner) if inner else needs_of(state, state["phase"])
 
 
 @evolves("tests_recorded")
 def _tests_recorded(state: Workflow, data: Fields, at: str) -> Workflow:
-    lasting = {key: value for key, value in state["tests"].items() if key not in _OF_ONE_TEST_RUN}
+    lasting = {key: value for key, value in state["tests"].items() if key not in OF_ONE_TEST_RUN}
     tests = {**lasting, "last_run": at, **data["tests"]}
     after: Workflow = {**state, "tests": tests}
     declared = declared_phase(state, state["phase"])

@@ -1,4 +1,4 @@
-"""The course of a workflow: opening, phases and steps, ending; adopting its record and edits.
+"""The course of a workflow: opening, phases and steps, ending.
 
 In folder mode, a workflow works through the features of a folder, one after the other. ``context``
 has the position, as scripts read it: ``folder_mode``, ``folder_path``, ``folder_features`` (every
@@ -7,7 +7,6 @@ file, in order), ``folder_done`` and ``feature_file``, the current one.
 
 from __future__ import annotations
 
-from holdfast.core import diff
 from holdfast.core.refusal import (
     Refusal,
     bad_reading,
@@ -32,12 +31,12 @@ from holdfast.core.workflow import (
     remaining_phases,
     with_phase,
 )
-from holdfast.core.workflow.evidence import with_claims, with_stale_gates
 from holdfast.core.workflow.needs import (
     needs_of,
     pending_gates,
     unmet,
     waived_gates,
+    with_stale_gates,
 )
 from holdfast.core.workflow.tasks import added_tasks, move_phase
 
@@ -50,9 +49,12 @@ _STARTED_WITH = (
     "subject", "title", "branch", "base", "worktree", "record", "ttl", "session", "initiative",
 )  # fmt: skip
 _OWN_PHASE_FIELDS = (
-    "name", "status", "started_at", "completed_at", "approved", "steps", "reason", "forced",
+    "name", "status", "started_at", "completed_at", "approved", "claimed", "steps", "reason",
+    "forced",
 )  # fmt: skip
 _PER_FEATURE = ("phase", "step", "cycle", "phases", "tasks", "gates", "tests", "files")
+_PASSING = ("last_task", "removed_tasks")
+"""Fields of a feature that the next one begins without."""
 _OF_FOLDER = ("folder_mode", "folder_path", "folder_features", "folder_done")
 _IN_WORDS = {
     "branch": "a branch of its own",
@@ -174,8 +176,7 @@ def _leave(state: Workflow, name: str, fields: Fields, args: Fields, tried: str)
 
     A phase that lacks something is left by force alone, and is skipped, not completed.
     """
-    facts = {"branch": args.get("branch"), **args.get("facts", {})}
-    missing = unmet(with_stale_gates(state, args.get("tree")), facts)
+    missing = unmet(state, args.get("facts"))
     if not missing:
         return [_completion(state, name, fields, args)]
     if args.get("force"):
@@ -248,28 +249,31 @@ def _with_fields(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 @decides("start_phase", "phase start")
 def start_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
-    """Start the next phase or an earlier one, or add fields to the current one."""
-    name, fields = args["phase"], args.get("fields", {})
+    """Start the next phase or an earlier one, or add fields to the current one.
+
+    ``step`` is the command that leads to the phase, if it is red, green or refactor.
+    """
+    name, fields, tried = args["phase"], args.get("fields", {}), args.get("step", "phase start")
     if refusal := _bad_fields(fields):
         return refusal
     current = find_phase(state, state["phase"])
     if current is phase and phase["status"] == "in_progress":
         return _field_events(name, fields) or Refusal(
             "already",
-            f"phase start: {name} is in progress already",
+            f"{tried}: {name} is in progress already",
             f"holdfast phase complete {shell_word(name)}",
         )
-    if refusal := _held_back(state, name, args, "phase start"):
+    if refusal := _held_back(state, name, args, tried):
         return refusal
     if current is None:
         return _begun(state, name, fields, args)
     if current["status"] == "blocked":
-        return _blocked_refusal(state, "phase start", current)
+        return _blocked_refusal(state, tried, current)
     following = next_phases(state, current["name"])
     if name in following:
         drafts: list[Draft] = []
         if current["status"] == "in_progress":
-            left = _leave(state, current["name"], {}, args, "phase start")
+            left = _leave(state, current["name"], {}, args, tried)
             if isinstance(left, Refusal):
                 return left
             drafts += left
@@ -278,7 +282,7 @@ def start_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
         return _begun(state, name, fields, args)
     return Refusal(
         "wrong_order",
-        f"phase start: {name} does not follow {current['name']}, where {state['id']} stands; "
+        f"{tried}: {name} does not follow {current['name']}, where {state['id']} stands; "
         f"{' or '.join(following) or 'nothing'} does",
         "holdfast advance" if following else "holdfast complete",
         next=following,
@@ -308,12 +312,15 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
         after["phases"] = [pending_phase(phase) for phase in state["recipe"]["phases"]]
     elif state["phase"] is not None and name not in next_phases(state, state["phase"]):
         # This phase and all later ones are pending again.
-        cleared = dict.fromkeys(("started_at", "completed_at", "approved", "reason", "forced"))
+        cleared = dict.fromkeys(
+            ("started_at", "completed_at", "approved", "claimed", "reason", "forced")
+        )
         for phase in state["phases"]:
             if not _comes_before(state, phase["name"], name):
                 after = with_phase(after, phase["name"], {**cleared, "status": "pending"})
     begun: Fields = {"status": "in_progress", "started_at": at}
-    begun |= {"completed_at": None, "reason": None, "forced": data.get("forced")}
+    begun |= {"completed_at": None, "claimed": None, "reason": None}
+    begun["forced"] = data.get("forced")
     after = with_phase(after, name, begun)
     for other in data.get("unapproved", ()):
         after = with_phase(after, other, {"approved": None})
@@ -322,11 +329,11 @@ def _phase_started(state: Workflow, data: Fields, at: str) -> Workflow:
 
 @decides("advance")
 def advance(state: Workflow, args: Fields) -> Decision:
-    """Complete the current phase and start the next."""
+    """Complete the current phase and start the next; ``step`` is as in ``start_phase``."""
     current = find_phase(state, state["phase"])
     if current is None:
         return Refusal("no_phase", f"advance: {state['id']} has no phases", "holdfast complete")
-    return _complete_current(state, current, args, "advance")
+    return _complete_current(state, current, args, args.get("step", "advance"))
 
 
 @decides("complete_phase", "phase complete")
@@ -382,7 +389,7 @@ def _skipped(state: Workflow, name: str, args: Fields, missing: Fields) -> Draft
 
 def _settled_branch(state: Workflow, name: str, args: Fields) -> Fields:
     """Return the branch that leaving this phase sets for the workflow, if it is another one."""
-    declared, branch = declared_phase(state, name), args.get("branch")
+    declared, branch = declared_phase(state, name), args.get("facts", {}).get("branch")
     settles = declared is not None and declared.get("sets_branch", False)
     return {"branch": branch} if settles and branch not in (None, state["branch"]) else {}
 
@@ -411,7 +418,7 @@ def skip_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
         return Refusal("wrong_order", why + where, f"holdfast show {state['id']}")
     if refusal := bad_text("reason", args["reason"]):
         return refusal
-    missing = unmet(state, {"branch": args.get("branch"), **args.get("facts", {})})
+    missing = unmet(state, args.get("facts"))
     drafts = [_skipped(state, name, args, missing)]
     following = next_phases(state, name)
     if following:
@@ -510,6 +517,7 @@ def pending(state: Workflow, facts: Fields | None = None) -> Fields:
 
     Without ``facts``, what the current phase needs of git is left out.
     """
+    state = with_stale_gates(state, facts)
     missing = unmet(state, facts)
     open_ids = [task["id"] for task in state["tasks"] if task["status"] != "completed"]
     items: Fields = {
@@ -532,14 +540,15 @@ def complete(state: Workflow, args: Fields) -> Decision:
     if not is_active(state):
         why = f"complete: {state['id']} has ended already ({state['status']})"
         return Refusal("already", why, f"holdfast show {state['id']}")
-    checked = with_stale_gates(state, args.get("tree"))
-    items = pending(checked, args.get("facts"))
+    facts = args.get("facts")
+    items = pending(state, facts)
     if items and not args.get("force"):
-        stale = [name for name, gate in checked["gates"].items() if gate.get("status") == "stale"]
+        gates = with_stale_gates(state, facts)["gates"]
+        stale = [name for name, gate in gates.items() if gate.get("status") == "stale"]
         why = f" (stale, files changed since: {', '.join(stale)})" if stale else ""
         return Refusal(
             "pending",
-            f"complete: {state['id']} still has pending {describe_pending(items)}{why}",
+            f"complete: {state['id']} still needs {describe_pending(items)}{why}",
             f"holdfast show {state['id']}",
             pending=items,
         )
@@ -636,25 +645,6 @@ def _cleaned(state: Workflow, _data: Fields, at: str) -> Workflow:
     return {**state, "cleaned_at": at}
 
 
-@decides("adopt_edit", after_end=True)
-def adopt_edit(state: Workflow, args: Fields) -> list[Draft]:
-    """Adopt an edit of the record; evidence that it brings becomes a claim."""
-    edited: Workflow = diff.apply(state, args["changes"])  # type: ignore[arg-type, assignment]
-    claims = diff.diff(edited, with_claims(state, edited))  # type: ignore[arg-type]
-    data = {**args, "changes": [*args["changes"], *claims]}
-    return [{"type": "record_edited", "data": data}]
-
-
-@evolves("record_edited")
-def _edited(state: Workflow, data: Fields, _at: str) -> Workflow:
-    return diff.apply(state, data["changes"])  # type: ignore[arg-type, return-value]
-
-
-@opens("adopt_record")
-def adopt_record(_state: Workflow | None, args: Fields) -> list[Draft]:
-    return [{"type": "record_adopted", "data": {**args, "state": with_claims(None, args["state"])}}]
-
-
 def next_feature(state: Workflow) -> str | None:
     """Return the feature after the current one; ``None`` after the last."""
     context = state["context"]
@@ -708,11 +698,21 @@ def overruled(state: Workflow, skipped: Fields) -> str:
 
     ``skipped`` is what was pending when it was completed by force.
     """
+    phases = state["phases"]
     lists = {
         "forced": short_names(skipped),
-        "skipped": [phase["name"] for phase in state["phases"] if phase["status"] == "skipped"],
+        "skipped": [phase["name"] for phase in phases if phase["status"] == "skipped"],
+        "claimed": [phase["name"] for phase in phases if phase.get("claimed")],
+        "removed": [f"task {name}" for name in state.get("removed_tasks", ())],
         "waived": waived_gates(state),
+        "replaced": [
+            f"{name} ran {gate.get('command')}, not {gate['instead_of']}"
+            for name, gate in state["gates"].items()
+            if gate.get("instead_of")
+        ],
     }
+    if "differs" in state["recipe"]:
+        lists["recipe"] = [state["recipe"]["differs"]]
     parts = [f"{how}: {', '.join(names)}" for how, names in lists.items() if names]
     return f" ({'; '.join(parts)})" if parts else ""
 
@@ -720,7 +720,7 @@ def overruled(state: Workflow, skipped: Fields) -> str:
 def completion_signal(state: Workflow, skipped: Fields) -> str:
     """Return the line that scripts wait for: ``DEV_COMPLETE: event infrastructure``.
 
-    It ends with what was forced, skipped or waived, if anything was.
+    It ends with what was not done as the recipe asks, if anything was.
     """
     context, subject = state["context"], state["subject"]
     path = (
@@ -745,5 +745,6 @@ def _feature_completed(state: Workflow, data: Fields, _at: str) -> Workflow:
     begun = {name: fresh[name] for name in _PER_FEATURE}  # type: ignore[literal-required]
     after: Workflow = {**state, **begun, "title": data["title"], "context": context}  # type: ignore[typeddict-item]
     after["current_task"] = None
-    after.pop("last_task", None)
+    for name in _PASSING:
+        after.pop(name, None)  # type: ignore[misc]
     return after

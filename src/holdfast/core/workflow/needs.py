@@ -24,6 +24,8 @@ TEST_GATE = "test"
 """The gate that a passing run of the test command passes."""
 CHECKS = (PULL_REQUEST,)
 """The gates that Holdfast can look up."""
+NOT_RUN = (126, 127)
+"""Exit codes of a shell that could not run the command: nothing was tested."""
 NEEDS = ("branch", "tasks", "failure", "tests", "gates", "commit", "approval")
 """What a phase can ask for, in the order in which it is provided.
 
@@ -52,6 +54,7 @@ def unmet(state: Workflow, facts: Fields | None = None) -> Fields:
 
     Without ``facts``, whatever needs them is left out.
     """
+    state = with_stale_gates(state, facts)
     phase = find_phase(state, state["phase"])
     if phase is None or phase["status"] in ("completed", "skipped"):
         return {}
@@ -64,7 +67,7 @@ def _missing(state: Workflow, phase: Phase, need: str, facts: Fields | None) -> 
     if need == "tasks":
         return open_tasks(state)
     if need in ("tests", "failure"):
-        return missing_run(state, need, mark_of_run(state))
+        return missing_run(state, need)
     if need == "gates":
         return [name for name in gates_of(state, phase["name"]) if not is_passed(state, name)]
     if need == "approval":
@@ -117,36 +120,65 @@ def mark_of_run(state: Workflow, task: Task | None = None, inner: str | None = N
     return f"{state['phase']}{cycle}"
 
 
-def missing_run(state: Workflow, need: str, mark: str) -> list[str]:
+def subject_of_run(state: Workflow, task: Task | None = None) -> str:
+    """Return what a failing test and the run that passes after it are about: a task, or a cycle."""
+    return f"cycle {state['cycle']}" if task is None else f"task {task['id']}"
+
+
+def shows_failure(tests: Fields) -> bool:
+    """Return whether a run shows a test that fails.
+
+    It does not if it was cut short, if no test failed in it, or if the command was not found.
+    """
+    is_complete = not tests.get("cut_short") and tests.get("exit_code") not in NOT_RUN
+    has_failed = tests.get("last_result") == "failed" and tests.get("counts", {}).get("failed") != 0
+    return is_complete and has_failed
+
+
+def failing_command(state: Workflow, task: Task | None = None) -> str | None:
+    """Return the command that showed the failing test of a task or a cycle, if there was one.
+
+    Only this command shows that the test passes: another one may not run it.
+    """
+    failure = state["tests"].get("failure") or {}
+    return failure.get("command") if failure.get("of") == subject_of_run(state, task) else None
+
+
+def missing_run(
+    state: Workflow, need: str, task: Task | None = None, inner: str | None = None
+) -> list[str]:
     """Return what is missing for ``tests`` or ``failure``; only a run in this phase counts."""
-    tests = state["tests"]
+    tests, mark = state["tests"], mark_of_run(state, task, inner)
     is_seen = tests.get("evidence") == RUN and tests.get("ran_in") == mark
-    result = tests.get("last_result") if is_seen else None
     if need == "failure":
-        # A run that was cut short, or in which no test failed, shows no failing test.
-        is_shown = not tests.get("cut_short") and tests.get("counts", {}).get("failed") != 0
-        return [] if result == "failed" and is_shown else ["a run that fails"]
+        return [] if is_seen and shows_failure(tests) else ["a run that fails"]
+    result = tests.get("last_result") if is_seen else None
     if result == "passed":
-        return []
+        own = failing_command(state, task)
+        return [] if own in (None, tests["test_command"]) else [f"a run of {own}"]
     failing = [str(name) for name in tests.get("failing_tests") or []]
     return (failing if result == "failed" else []) or ["a run is missing"]
 
 
 def missing_for_task(state: Workflow, task: Task, inner: str) -> list[str]:
     """Return what a phase of a task still asks for."""
-    mark = mark_of_run(state, task, inner)
     needs = task_needs_of(state, inner)
-    return [item for need in needs for item in missing_run(state, need, mark)]
+    return [item for need in needs for item in missing_run(state, need, task, inner)]
 
 
 # Gates
 
 
 def evidence_of(state: Workflow, gate: str) -> str:
-    """Return what a gate takes: ``run``, ``claim`` or ``check``."""
+    """Return what a gate takes: ``run``, ``claim`` or ``check``. Outside git, no check is made."""
     declared = state["recipe"].get("gates", {}).get(gate, {})
     taken = declared.get("evidence", RUN if "command" in declared else CLAIM)
-    return taken if taken in EVIDENCE else CLAIM
+    return CLAIM if taken not in EVIDENCE or (taken == CHECK and not has_git(state)) else taken
+
+
+def has_git(state: Workflow) -> bool:
+    """Return whether the workflow began in a git repository."""
+    return state["branch"] is not None or state.get("base") is not None
 
 
 def gates_of(state: Workflow, phase: str) -> list[str]:
@@ -169,6 +201,22 @@ def is_passed(state: Workflow, name: str) -> bool:
         return False
     taken = evidence_of(state, name)
     return taken == CLAIM or gate.get("evidence") == taken
+
+
+def with_stale_gates(state: Workflow, facts: Fields | None) -> Workflow:
+    """Return the state with every gate stale that ran on another work tree than the facts have."""
+    tree = (facts or {}).get("tree")
+    stale = {
+        name: {**gate, "status": "stale"}
+        for name, gate in state["gates"].items()
+        if tree is not None and gate.get("tree") not in (None, tree)
+    }
+    return {**state, "gates": {**state["gates"], **stale}} if stale else state
+
+
+def was_run(state: Workflow) -> bool:
+    """Return whether a gate rests on a run, which a later edit can make stale."""
+    return any(gate.get("tree") is not None for gate in state["gates"].values())
 
 
 def pending_gates(state: Workflow) -> list[str]:

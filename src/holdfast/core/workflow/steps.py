@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_text, shell_word
-from holdfast.core.workflow import decides, evidence, evolve, find_phase, next_phases
+from holdfast.core.workflow import (
+    decides,
+    evidence,
+    evolve,
+    find_phase,
+    next_phases,
+    remaining_phases,
+)
 from holdfast.core.workflow.lifecycle import advance, start_phase
 from holdfast.core.workflow.needs import (
     RUN,
+    failing_command,
     gates_of,
     mark_of_run,
     missing_for_task,
@@ -61,6 +69,23 @@ def enter_step(state: Workflow, args: Fields) -> Decision:
         return drafts
     entered = start_task_phase(after, task, {**args, "phase": name})
     return entered if isinstance(entered, Refusal) else [*drafts, *entered]
+
+
+def phases_before(state: Workflow, step: str) -> list[str]:
+    """Return the phases that the way to a step leaves: the current one, or all up to the tasks."""
+    current = state["phase"]
+    if current is None or find_phase(state, step):
+        return [] if current is None else [current]
+    ahead = [current, *remaining_phases(state)]
+    to_tasks = next((n for n, name in enumerate(ahead) if "tasks" in needs_of(state, name)), 0)
+    return ahead[:to_tasks]
+
+
+def command_of_step(state: Workflow, step: str) -> str | None:
+    """Return the command that green and refactor run: the one that showed the failing test."""
+    if step not in CYCLE[1:]:
+        return None
+    return failing_command(state, None if find_phase(state, step) else task_at_hand(state))
 
 
 def is_step_done(state: Workflow, step: str) -> bool:

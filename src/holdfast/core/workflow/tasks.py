@@ -16,12 +16,7 @@ from holdfast.core.workflow import (
     unit_mark,
     with_task,
 )
-from holdfast.core.workflow.needs import (
-    mark_of_run,
-    missing_for_task,
-    missing_run,
-    task_needs_of,
-)
+from holdfast.core.workflow.needs import missing_for_task, missing_run, task_needs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,7 +175,7 @@ def start_task_phase(state: Workflow, task: Task, args: Fields) -> Decision:
         missing = [] if is_left else missing_for_task(state, task, name)
         if missing and not args.get("force"):
             why = f"{name} comes first" if status == "pending" else f"{name} needs {missing[0]}"
-            return _not_ready(state, "task phase", task, why, missing)
+            return _not_ready(state, args.get("step", "task phase"), task, why, missing)
         if missing or status in ("pending", "skipped"):
             skipped.append(name)
     data = {**_begun(task, args), "phase": args["phase"]}
@@ -257,7 +252,7 @@ def refuse_untested(state: Workflow, task: Task, tried: str) -> Refusal | None:
     inner = inner_phase(task)
     if inner is None or not task_needs_of(state, inner):
         return None
-    missing = missing_run(state, "tests", mark_of_run(state, task, inner))
+    missing = missing_run(state, "tests", task, inner)
     if not missing:
         return None
     why = f"it is in {inner}, whose tests must pass ({', '.join(missing)})"

@@ -1,0 +1,226 @@
+"""Evidence of one session: gates, tests, violations and touched files, and whole steps.
+
+A command of a gate or of tests runs without the lock, as long as it takes, and its result is
+recorded after it. What was recorded in between is not lost: the result is decided on the state at
+that time.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.workflow.evidence import shows_nothing
+from holdfast.core.workflow.needs import CHECK, CLAIM, RUN, evidence_of, with_stale_gates
+from holdfast.core.workflow.steps import phases_before
+from holdfast.evidence import commits, gates, git
+from holdfast.keeper.requests import fingerprint, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Unpack
+
+    from holdfast.core.types import Fields, Workflow
+    from holdfast.evidence.gates import GateCommand
+    from holdfast.keeper.requests import Target
+    from holdfast.keeper.session import Receipt, Session
+
+    Echo = Callable[[bytes], None] | None
+    IsCancelled = Callable[[], bool]
+
+
+def _never() -> bool:
+    return False
+
+
+class Evidence:
+    """What a session runs, looks up or claims. ``keeper.evidence()`` opens it.
+
+    ``echo`` gets the output of a command as it comes; ``is_cancelled`` is asked while it runs.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._workspace = session.workspace
+
+    # Gates and violations
+
+    def run_gate(
+        self, gate: str, words: Sequence[str] = (), *, timeout: str | None = None,
+        reason: str | None = None, echo: Echo = None, is_cancelled: IsCancelled = _never,
+        **target: Unpack[Target],
+    ) -> Receipt:  # fmt: skip
+        """Run a gate's command and record its result, even if it was cancelled.
+
+        Another command than the one that failed last needs a ``reason``.
+        """
+        request_digest = fingerprint("run_gate", {"gate": gate, "words": list(words)})
+        repeated = self._session.peek_repeat(target.get("id"), request_digest)
+        if repeated is not None:
+            return repeated
+        state = self._session.look(target.get("workflow"))
+        command = gates.gate_command(self._workspace, state, gate, list(words), timeout, reason)
+        fields, tree, note = gates.run_gate(self._workspace, command, echo, is_cancelled)
+        fields |= {"reason": reason} if reason else {}
+        facts = {**self._session.facts.of_git(state), "tree": tree}
+        args: Fields = {"gate": gate, "passed": fields["exit_code"] == 0, "evidence": RUN}
+        args |= {"fields": fields, "facts": facts}
+        receipt = self._record("record_gate", args, state, target, request_digest)
+        receipt.state = with_stale_gates(receipt.state, facts)
+        notes = (note, gates.undeclared_note(self._workspace, state, gate))
+        receipt.notes += [text for text in notes if text is not None]
+        return receipt
+
+    def record_gate(
+        self,
+        gate: str,
+        fields: Fields | None = None,
+        *,
+        passed: bool,
+        also: Sequence[str] = (),
+        **target: Unpack[Target],
+    ) -> Receipt:
+        """Record a claim about a gate, or what Holdfast can look up about it.
+
+        ``also`` are other gates of which the same is claimed.
+        """
+        state, facts = self._session.look(target.get("workflow")), self._session.facts
+        args: Fields = {"gate": gate, "also": list(also), "passed": passed}
+        args |= {"fields": plain(fields or {}), "facts": facts.of_change(state)}
+        args["facts"]["commands"] = facts.gate_commands()
+        if passed and evidence_of(state, gate) == CHECK:
+            args |= {"evidence": CHECK, "looked_up": gates.check(self._workspace, gate)}
+        receipt = self._session.do("record_gate", args, **target)
+        for name in (gate, *also):
+            note = gates.undeclared_note(self._workspace, receipt.state, name)
+            receipt.notes += [] if note is None else [note]
+        return receipt
+
+    def waive_gate(self, gate: str, reason: str, **target: Unpack[Target]) -> Receipt:
+        """Record a person's decision that a gate need not be passed."""
+        return self._session.do("waive_gate", {"gate": gate, "reason": reason}, **target)
+
+    def add_violation(
+        self, code: str, severity: str, details: str, **target: Unpack[Target]
+    ) -> Receipt:
+        """Record a violation that a review reported. A severe one blocks the hand-over."""
+        args = {"code": code, "severity": severity.upper(), "details": details}
+        return self._session.do("add_violation", args, **target)
+
+    def clear_violation(self, code: str, **target: Unpack[Target]) -> Receipt:
+        """Record that a violation is fixed."""
+        return self._session.do("clear_violation", {"code": code}, **target)
+
+    # Tests, and the steps that run them
+
+    def run_tests(
+        self, words: Sequence[str] = (), *, timeout: str | None = None, echo: Echo = None,
+        **target: Unpack[Target],
+    ) -> Receipt:  # fmt: skip
+        """Run a test command, the last one by default, and record the tests it reports."""
+        request_digest = fingerprint("run_tests", {"words": list(words)})
+        repeated = self._session.peek_repeat(target.get("id"), request_digest)
+        if repeated is not None:
+            return repeated
+        state = self._session.look(target.get("workflow"))
+        command = gates.tests_command(self._workspace, state, list(words), timeout, "tests run")
+        return self._run_tests(command, state, echo, _never, target, request_digest)
+
+    def take_step(
+        self, step: str, words: Sequence[str] = (), *, timeout: str | None = None,
+        echo: Echo = None, is_cancelled: IsCancelled = _never, force: bool = False,
+        reason: str | None = None, **target: Unpack[Target],
+    ) -> Receipt:  # fmt: skip
+        """Do red, green or refactor whole: move to it, run the tests, and record the result."""
+        request_digest = fingerprint("take_step", {"step": step, "words": list(words)})
+        repeated = self._session.peek_repeat(target.get("id"), request_digest)
+        if repeated is not None:
+            return repeated
+        state = self._session.look(target.get("workflow"))
+        command = gates.tests_command(self._workspace, state, list(words), timeout, step)
+        args: Fields = {"step": step, "force": force, "reason": reason}
+        args["facts"] = self._session.facts.of_leaving(state, phases_before(state, step))
+        args["head"] = self._workspace.commit()
+        moved = self._session.do("enter_step", args, workflow=state["id"])
+        receipt = self._run_tests(command, moved.state, echo, is_cancelled, target, request_digest)
+        receipt.notes[:0] = moved.notes
+        return receipt
+
+    def _run_tests(
+        self, command: GateCommand, state: Workflow, echo: Echo, is_cancelled: IsCancelled,
+        target: Target, request_digest: str,
+    ) -> Receipt:  # fmt: skip
+        """Run a test command, and record its result; it may be evidence for a gate, too."""
+        gate = gates.test_gate(self._workspace, state, command)
+        tests, result = gates.run_tests(self._workspace, command, echo, is_cancelled)
+        args: Fields = {"tests": tests, "gate": gate, "result": result}
+        receipt = self._record("record_tests", args, state, target, request_digest)
+        if shows_nothing(receipt.state):
+            receipt.notes.append("every test passes, which shows nothing yet: write one that fails")
+        return receipt
+
+    def record_tests(
+        self,
+        ran: str,
+        *,
+        failing: Sequence[str] = (),
+        passing: Sequence[str] = (),
+        error: str | None = None,
+        **target: Unpack[Target],
+    ) -> Receipt:
+        """Record a test run that Holdfast did not start, as a claim."""
+        tests: Fields = {
+            "test_command": ran,
+            "last_result": "failed" if failing or error is not None else "passed",
+            "failing_tests": list(failing),
+            "passing_tests": list(passing),
+            "evidence": CLAIM,
+        }
+        if error is not None:
+            tests["last_error"] = error
+        return self._session.do("record_tests", {"tests": plain(tests)}, **target)
+
+    def commit(self, message: str, **target: Unpack[Target]) -> Receipt:
+        """Commit what is staged, and complete the task or the phase that it belongs to.
+
+        Raise ``Refused`` if nothing is staged, or if files changed since the tests passed.
+        """
+        request_digest = fingerprint("commit", {"message": message})
+        repeated = self._session.peek_repeat(target.get("id"), request_digest)
+        if repeated is not None:
+            return repeated
+        state = self._session.look(target.get("workflow"))
+        made, note = commits.commit_for(self._workspace, state, message)
+        subject = git.subject(self._workspace.root, made)
+        facts: Fields = {**self._workspace.facts(), "head": made, "subject": subject}
+        args: Fields = {"commit": made, "facts": facts}
+        receipt = self._record("record_commit", args, state, target, request_digest)
+        receipt.notes += [] if note is None else [note]
+        return receipt
+
+    # Touched files
+
+    def add_file(
+        self,
+        path: str,
+        phase: str | None = None,
+        lines: int | None = None,
+        **target: Unpack[Target],
+    ) -> Receipt:
+        """Record a file that was changed, in the current phase unless another is named."""
+        if phase is None:
+            phase = gates.current_phase(self._session.look(target.get("workflow")))
+        entry = gates.file_entry(self._workspace, path, phase, lines)
+        return self._session.do("record_files", {"files": [entry]}, **target)
+
+    def sync_files(self, **target: Unpack[Target]) -> Receipt:
+        """Record the files that changed since the workflow began, as git reports them."""
+        state = self._session.look(target.get("workflow"))
+        files = gates.touched_files(self._workspace, state)
+        return self._record("record_files", {"files": files}, state, target)
+
+    def _record(
+        self, kind: str, args: Fields, state: Workflow, target: Target, request_digest: str = ""
+    ) -> Receipt:
+        """Record what was seen of a workflow, under the id of the caller's request."""
+        return self._session.do(
+            kind, args, workflow=state["id"], id=target.get("id"), request_digest=request_digest
+        )

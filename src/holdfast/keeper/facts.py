@@ -1,0 +1,78 @@
+"""What a change or a next step depends on outside the ledger: git, the settings, the work tree.
+
+The core is pure, so these facts come to it in the command. Reading the work tree takes git a while,
+so it is read only where a gate that was run may be stale.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.workflow import is_active, remaining_phases
+from holdfast.core.workflow.needs import needs_of, was_run
+from holdfast.errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.types import Fields, Workflow
+    from holdfast.workspace.location import Workspace
+
+
+class Facts:
+    """Read the facts of one workspace as they are now."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def of_change(self, state: Workflow, *, reads_tree: bool = True) -> Fields:
+        """Return the facts that a change depends on; ``tree`` only if a gate was run."""
+        facts = self.of_git(state)
+        tree = self.tree(state) if reads_tree else None
+        return facts if tree is None else {**facts, "tree": tree}
+
+    def of_leaving(self, state: Workflow, phases: list[str]) -> Fields:
+        """Return the facts that leaving these phases depends on."""
+        asks = any("gates" in needs_of(state, name) for name in phases)
+        return self.of_change(state, reads_tree=asks)
+
+    def of_next_step(self, state: Workflow) -> Fields | None:
+        """Return the facts that the next step depends on; ``None`` if on none."""
+        needs = needs_of(state, state["phase"])
+        facts: Fields = {}
+        if "branch" in needs or "commit" in needs:
+            facts = self.of_git(state)
+        if "gates" in needs:
+            facts["commands"] = self.gate_commands()
+        if "gates" in needs or not remaining_phases(state):
+            tree = self.tree(state)
+            facts |= {} if tree is None else {"tree": tree}
+        return facts or None
+
+    def of_git(self, state: Workflow) -> Fields:
+        """Return what a phase may need of git. The commit must follow the workflow's base."""
+        facts, base = self._workspace.facts(), state.get("base")
+        if facts.get("head") in (None, base):
+            return facts
+        if any("commit" in phase.get("needs", ()) for phase in state["recipe"]["phases"]):
+            from holdfast.evidence import git
+
+            if base and not git.is_descendant(self._workspace.root, facts["head"], base):
+                facts["head"] = None
+        return facts
+
+    def gate_commands(self) -> list[str]:
+        """Return the names of the gates that have a command in the settings."""
+        if not self._workspace.has_settings():
+            return []
+        from holdfast.workspace import settings
+
+        try:
+            return settings.load(self._workspace.root).gate_names()
+        except HoldfastError:
+            return []  # Commands that need the settings say what is wrong with them.
+
+    def tree(self, state: Workflow) -> str | None:
+        """Return the work tree's digest; ``None`` if no gate depends on it."""
+        if not (is_active(state) and was_run(state)):
+            return None
+        from holdfast.evidence import tree
+
+        return tree.digest_of(tree.read(self._workspace))
