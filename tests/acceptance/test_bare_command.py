@@ -58,7 +58,8 @@ def test_outside_of_git_it_says_so_and_makes_no_folder(folder):
 def test_one_workflow_is_told_with_its_next_step(repo):
     repo.ok("start", "dev", "login.md", "--task", "Check the password")
     _, answer = ask_without_trace(repo)
-    assert commands(answer) == ["holdfast advance", "holdfast resume", "holdfast watch"]
+    branch = "holdfast advance --branch BRANCH"
+    assert commands(answer) == [branch, "holdfast resume", "holdfast watch"]
     assert answer["mine"] == answer["workflows"][0]["id"]
     repo.ok("advance")
     repo.ok("advance", "--branch", "feat/login")

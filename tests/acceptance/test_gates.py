@@ -134,7 +134,15 @@ def test_without_git_files_count_as_they_are(folder):
     assert gate(folder, "lint")["status"] == "stale"
 
 
+def begin_verification(place):
+    place.git("switch", "-q", "-c", "feat/x")
+    for _ in range(2):
+        place.ok("advance")
+    place.ok("phase", "skip", "task_execution", "--reason", "it is a test")
+
+
 def test_a_claim_is_shown_as_one(dev):
+    begin_verification(dev)
     dev.ok("gate", "record", "security_review", "--passed", "findings=0")
     assert gate(dev, "security_review")["evidence"] == "claim"
     assert gate(dev, "security_review")["findings"] == 0
@@ -144,6 +152,7 @@ def test_a_claim_is_shown_as_one(dev):
 
 
 def test_a_claim_cannot_pretend_to_be_a_run(dev):
+    begin_verification(dev)
     for field in ("evidence=run", "tree=abc", "exit_code=0", "status=completed"):
         line = ["gate", "record", "security_review", "--passed", field]
         assert dev.refused(*line)["code"] == "invalid"
@@ -337,6 +346,7 @@ def test_a_gate_that_the_recipe_does_not_have_is_recorded_with_the_one_that_was_
 
 
 def test_a_gate_of_the_recipe_or_of_the_settings_is_recorded_without_a_word(dev):
+    begin_verification(dev)
     dev.write(".claude/holdfast.toml", '[gates.spelling]\ncommand = "true"\n')
     assert dev.ok("gate", "record", "security_review", "--passed").get("notes", []) == []
     assert dev.ok("gate", "record", "spelling", "--failed").get("notes", []) == []

@@ -28,7 +28,7 @@ def pasted(place, command):
 
 def two_open(place):
     one, alone = start_workflow(place, "custom", "one", "--task", "First")
-    two, beside = start_workflow(place, "dev", "two", "--task", "Second")
+    two, beside = start_workflow(place, "brainstorm", "two")
     assert alone == "holdfast task start 1"
     return one, two, beside
 
@@ -49,7 +49,7 @@ def test_without_a_session_the_briefing_names_its_workflow_where_there_are_sever
 
 def test_a_workflow_that_a_session_holds_leaves_the_other_by_default(repo):
     held = repo.as_session("ada", os.getpid()).ok("start", "tdd", "one")["workflow"]["id"]
-    _, named = start_workflow(repo, "dev", "two", "--task", "Second")
+    _, named = start_workflow(repo, "brainstorm", "two")
     assert named == "holdfast advance"
     text = repo.run("resume", held).out
     assert line_after("NEXT: ", text) == f"holdfast red -w {held} -- COMMAND"
@@ -59,7 +59,7 @@ def test_a_session_and_a_single_workflow_need_no_name(repo):
     one, _ = start_workflow(repo, "custom", "one", "--task", "First")
     assert line_after("NEXT: ", repo.run("resume", one).out) == "holdfast task start 1"
     ada = repo.as_session("ada", os.getpid())
-    _, named = start_workflow(ada, "dev", "two", "--task", "Second")
+    _, named = start_workflow(ada, "brainstorm", "two")
     assert named == "holdfast advance"
     assert line_after("NEXT: ", ada.run("resume", one).out) == "holdfast task start 1"
 

@@ -40,8 +40,7 @@ def story(place):
     begin(place)
     start = ["start", "dev", "features/login.md"]
     yield [*start, *[word for task in TASKS for word in ("--task", task)]], "TASK 1/7"
-    yield ["advance"], "PHASE 2/5: create_branch"
-    yield ["advance", "--branch", "feat/login"], "PHASE 3/5: task_execution"
+    yield ["advance", "--branch", "feat/login"], "PHASE 2/5: create_branch"
     for number in range(1, 8):
         place.write(f"test-{number}", f"test -e part-{number}\n")
         told = f"Resuming task {number}/7, currently in {{}} phase"
@@ -53,12 +52,10 @@ def story(place):
         place.git("add", "-A", "--", "part-*", "test-*")
         following = f"TASK {number + 1}/7" if number < 7 else "All tasks complete. Pending: lint"
         yield ["commit", "-m", f"Part {number}"], following
-    yield ["advance"], "PHASE 4/5: verification"
     yield ["gate", "run", "lint", "--", "test", "-e", "part-7"], "gate record security_review"
     yield ["gate", "run", "test"], "gate record security_review"
     for gate in ("security_review", "code_simplifier"):
-        yield ["gate", "record", gate, "--passed"], "PENDING gates"
-    yield ["advance"], "PHASE 5/5: pr_creation"
+        yield ["gate", "record", gate, "--passed"], "All tasks complete. Pending:"
     place.git("push", "-q", "origin", "feat/login")
     yield ["gate", "record", "pr_created", "--passed", "pr_number=7"], "NEXT"
     yield ["complete"], None

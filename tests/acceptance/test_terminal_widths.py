@@ -45,7 +45,7 @@ def full(tmp_path_factory):
     ]
     repo.ok(*start, "--task", TITLE, "--task", LONG)
     repo.ok("violation", "add", "V-1", "LOW", TITLE)
-    repo.ok("gate", "record", "security_review", "--passed", f"about={TITLE}")
+    repo.ok("gate", "record", "spelling", "--passed", f"about={TITLE}")
     repo.ok("initiative", "create", TITLE[:20], "--milestone", f"M1:{TITLE}")
     repo.ok("loop", "new", "survey", "--mode", "knowledge", "--outcome", TITLE)
     repo.ok("loop", "plan", "survey", "--unit", f"R1:{TITLE}", "--criteria", TITLE)

@@ -38,6 +38,7 @@ def test_every_value_of_start_arrives():
         "title": "A title",
         "tasks": ["One", "Two"],
         "phases": ["plan"],
+        "again": False,
         "reading": ["@a.md", "@b.md"],
         "reminders": ["Look"],
         "context": {"ticket": "A-1", "n": 3},

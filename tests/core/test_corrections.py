@@ -340,8 +340,8 @@ def test_undo_says_what_was_undone_and_what_came_back():
         ("record_gate", {"gate": "lint", "passed": False}, "gate lint is back to pending"),
         (
             "record_gate",
-            {"gate": "security_review", "passed": True},
-            "gate security_review is back to pending",
+            {"gate": "review", "passed": True},
+            "gate review is gone",
         ),
         ("waive_gate", {"gate": "lint", "reason": "x"}, "gate lint is back to pending"),
         (
@@ -383,12 +383,12 @@ def test_a_run_cannot_be_undone():
 
 def test_a_failed_run_of_somebody_else_is_not_undone_with_a_claim_before_it():
     desk = Desk()
-    desk.do("record_gate", gate="security_review", passed=True)
-    desk.do("record_gate", by=BOB, **{**RUN, "gate": "security_review"})
+    desk.do("record_gate", gate="review", passed=True)
+    desk.do("record_gate", by=BOB, **{**RUN, "gate": "review"})
     refusal = desk.undo(1)
     assert refusal.code == "conflict"
-    assert "(gate security_review recorded) by session bob" in refusal.message
-    assert desk.state["gates"]["security_review"]["passed"] is False
+    assert "(gate review recorded) by session bob" in refusal.message
+    assert desk.state["gates"]["review"]["passed"] is False
 
 
 def test_a_run_that_undo_gives_back_is_a_claim_if_it_passed_and_itself_if_it_failed():

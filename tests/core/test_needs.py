@@ -93,6 +93,7 @@ def test_a_failed_or_stale_run_is_not_covered_by_a_claim(executing, gate):
     assert executing.refused("record_gate", gate=gate, passed=True).code == "needs_run"
     executing.tree = "t1"
     if gate == "security_review":
+        executing.ok("skip_phase", phase="task_execution", reason="nothing to do")
         executing.ok("record_gate", gate=gate, passed=True)
 
 
@@ -118,12 +119,44 @@ def test_verification_waits_for_fresh_gates(executing):
 
 
 def test_a_gate_enters_its_phase_if_nothing_is_missing_before_it(executing):
-    executing.ok("record_gate", gate="security_review", passed=True)
+    run = {"evidence": "run", "fields": {"command": "x", "exit_code": 0, "tree": "t1"}}
+    executing.ok("record_gate", gate="lint", passed=True, **run)
     assert executing.state["phase"] == "task_execution"
     executing.ok("complete_task", task=1)
     executing.ok("complete_task", task=2)
     executing.ok("record_gate", gate="code_simplifier", passed=True)
     assert executing.state["phase"] == "verification"
+
+
+def test_a_test_that_has_to_fail_fails_no_gate(executing):
+    run = {"gate": "test", "result": {"command": "pytest", "exit_code": 0, "tree": "t1"}}
+    executing.ok("enter_step", step="red")
+    executing.ok("record_tests", tests=FAILED, **run)
+    executing.ok("enter_step", step="green")
+    executing.ok("record_tests", tests=PASSED, **run)
+    assert executing.state["gates"]["test"]["passed"] is True
+    executing.ok("complete_task", task=1)
+    executing.ok("enter_step", step="red")
+    executing.ok("record_tests", tests=FAILED, **run)
+    assert executing.state["gates"]["test"]["passed"] is True
+    executing.ok("enter_step", step="green")
+    executing.ok("record_tests", tests=FAILED, **run)
+    assert executing.state["gates"]["test"]["passed"] is False
+
+
+def test_a_phase_of_a_task_that_showed_nothing_is_skipped(executing):
+    executing.ok("enter_step", step="red")
+    executing.ok("record_tests", tests=PASSED)
+    executing.ok("complete_task", task=1)
+    assert set(executing.state["tasks"][0]["phases"].values()) == {"skipped"}
+
+
+def test_a_review_is_not_claimed_before_there_is_something_to_review(executing):
+    refusal = executing.refused("record_gate", gate="security_review", passed=True)
+    assert refusal.code == "wrong_order"
+    assert "belongs to verification" in refusal.message
+    executing.ok("record_gate", gate="security_review", passed=False)
+    executing.ok("record_gate", gate="spelling", passed=True)
 
 
 def test_a_waived_gate_counts_and_is_named_to_the_end(executing):

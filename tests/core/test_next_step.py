@@ -115,10 +115,13 @@ def dev(**changes):
 def test_dev_is_led_through_its_branch_and_its_tasks():
     assert after({**dev(phase="load_feature"), "tasks": []}) == "task add TASK"
     assert after(dev(phase="load_feature")) == "advance"
+    begun = dev(phase="load_feature")
     on_main = {"git": True, "branch": "main", "is_main": True, "head": None}
     on_branch = {**on_main, "branch": "feat/x", "is_main": False}
+    assert after(begun, on_main) == "advance --branch BRANCH"
+    assert after(begun, on_branch) == "advance"
     assert after(dev(phase="create_branch"), on_main) == "advance --branch BRANCH"
-    assert after(dev(phase="create_branch"), on_branch) == "advance"
+    assert after(dev(phase="create_branch"), on_branch) == "red -- COMMAND"
     assert after(dev(phase="task_execution")) == "red -- COMMAND"
 
 
@@ -213,7 +216,6 @@ def test_whoever_skipped_the_tasks_is_not_asked_for_one_again():
     run = {**done, "evidence": "run"}
     state["gates"] = {**state["gates"], "lint": run, "test": run}
     state["gates"] |= dict.fromkeys(("security_review", "code_simplifier"), done)
-    in_verification = {**state, "phase": "verification"}
-    assert after(in_verification) == "advance"
     record = "gate record pr_created --passed pr_number=NUMBER pr_url=URL"
+    assert after({**state, "phase": "verification"}) == record
     assert after({**state, "phase": "pr_creation"}) == record

@@ -65,5 +65,5 @@ def test_who_works_there_is_said_with_two_ways_to_act_on_it():
     picked = choose([HELD], GRACE, live={"ada"})
     assert picked.message == "the live session ada works on held (Free)"
     assert picked.hint == (
-        "or act on this one once: -w held; or take it over: holdfast resume held --session grace"
+        "act on this one once: -w held; or take it over: holdfast resume held --session grace"
     )

@@ -57,7 +57,7 @@ def live(root: str) -> Keeper:
     keeper.do("note_compaction", {"trigger": "auto"}, workflow=dev)
     keeper.do("note_briefing", {"digest": "00"}, workflow=dev)
     keeper.evidence().run_gate("test", ["test", "-d", "."], workflow=dev)
-    keeper.evidence().record_gate("security_review", passed=True, workflow=dev)
+    keeper.evidence().record_gate("review", passed=True, workflow=dev)
     keeper.evidence().waive_gate("lint", "there is no linter yet", workflow=dev)
     violation = {"code": "V-1", "severity": "HIGH", "details": "no test"}
     keeper.do("add_violation", violation, workflow=dev)

@@ -96,6 +96,26 @@ def test_a_compaction_is_recorded_once_however_often_it_is_announced(migration):
     assert migration.types().count("context_compacted") == 2
 
 
+def test_a_compaction_does_not_lose_the_last_line_of_completed_work(migration):
+    ada = migration.as_session("session-1")
+    signal = ada.ok("complete", "--force", "--reason", "a test")["signal"]
+    assert (
+        signal
+        in migration.fire("SessionStart", source="compact")["hookSpecificOutput"][
+            "additionalContext"
+        ]
+    )
+    assert migration.fire("SessionStart", source="startup") is None
+    assert signal in ada.refused("show")["message"]
+    error = ada.refused("start", "custom", "Database Migration")
+    assert (error["code"], signal in error["message"]) == ("already", True)
+    assert ada.types().count("workflow_started") == 1
+    started = migration.as_session("session-2").ok("start", "custom", "Database Migration")
+    assert "begins again" in started["notes"][0]
+    ada.ok("complete", "-w", started["workflow"]["id"], "--force", "--reason", "a test")
+    ada.ok("start", "custom", "Database Migration", "--again")
+
+
 def without_seq(briefing):
     return re.sub("as of event [0-9]+", "", briefing)
 

@@ -33,6 +33,30 @@ def test_a_compaction_that_nobody_could_record_unticks_it_when_the_session_goes_
     assert migration.types()[-2:] == ["context_compacted", "briefing_delivered"]
 
 
+@pytest.mark.parametrize("source", ["startup", "clear"])
+def test_a_new_session_reads_for_itself(migration, source):
+    migration.read("docs/guide.md")
+    assert "@docs/guide.md" in migration.other("session-2").briefed(source)
+    assert unread(migration) == ["@docs/guide.md"]
+    migration.other("session-2").read("docs/guide.md")
+    assert unread(migration) == []
+
+
+def test_a_session_that_goes_on_has_read_it(migration):
+    migration.briefed("startup")
+    migration.read("docs/guide.md")
+    assert "REQUIRED READING" not in migration.briefed("resume")
+    migration.as_session("session-1").ok("resume")
+    assert unread(migration) == []
+
+
+def test_without_hooks_a_session_that_takes_it_up_reads_for_itself(migration):
+    migration.read("docs/guide.md")
+    answer = migration.as_session("session-2").ok("resume")
+    assert "@docs/guide.md" in answer["briefing"]
+    assert unread(migration) == ["@docs/guide.md"]
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -183,7 +183,7 @@ def test_an_agent_can_mend_its_mistakes(served, client):
     # Only a command is called the next one; how to mend the call is told before it.
     first, hint, following = refused["content"][0]["text"].split("\n")
     assert (first, hint) == ("invalid: note learning: it is not removed", "leave out remove")
-    assert following == "next: holdfast advance"
+    assert following == "next: holdfast advance --branch BRANCH"
     wrong = client.refused("note", kind="nosuch")["content"][0]["text"]
     assert wrong.endswith("\ncall it as its schema says")
 

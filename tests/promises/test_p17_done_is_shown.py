@@ -44,12 +44,11 @@ COMMANDS = {
 }
 
 
+WAIVED = {"status": "waived"}
 PASSED = {"status": "completed", "passed": True, "evidence": "run", "exit_code": 0, "tree": "t"}
 EDITS = {
     "gates pass": lambda state: {"gates": dict.fromkeys(state["gates"], PASSED)},
-    "gates are waived": lambda state: {
-        "gates": dict.fromkeys(state["gates"], {"status": "waived"})
-    },
+    "gates are waived": lambda state: {"gates": dict.fromkeys(state["gates"], WAIVED)},
     "no gates": lambda state: {"gates": {}, "recipe": {**state["recipe"], "gates": {}}},
     "no needs": lambda state: {
         "recipe": {**state["recipe"], "phases": [{"name": p["name"]} for p in state["phases"]]}
@@ -74,7 +73,7 @@ EDITS = {
         "phase": state["phase"] and f"{state['phase']}!",
         "phases": [{**phase, "name": f"{phase['name']}!"} for phase in state["phases"]],
     },
-    "no tasks": lambda state: {"tasks": []},
+    "no tasks": lambda _state: {"tasks": []},
     "tasks are done": lambda state: {
         "tasks": [{**task, "status": "completed"} for task in state["tasks"]]
     },
@@ -82,7 +81,7 @@ EDITS = {
     "tests failed": lambda state: {
         "tests": {**CLAIM, "evidence": "run", "last_result": "failed", "ran_in": state["phase"]}
     },
-    "commits": lambda state: {"commits": [f"{HEAD}: all of it"]},
+    "commits": lambda _state: {"commits": [f"{HEAD}: all of it"]},
 }
 WAY = "as far as it goes"
 attempts = st.one_of(

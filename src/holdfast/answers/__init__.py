@@ -101,6 +101,8 @@ def change(receipt: Receipt) -> Fields:
 
 def run(receipt: Receipt, what: str, result: Fields, *, is_good: bool) -> Fields:
     """Return the fields of a command that ran a gate's command or the tests."""
+    if receipt.output and result.get("last_result") == "failed":
+        result = {**result, "output_tail": receipt.output}
     fields = {"gate" if "name" in result else "tests": result, **change(receipt)}
     return fields if is_good else {**fields, "error": failed_run(what, result)}
 

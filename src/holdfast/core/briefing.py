@@ -18,8 +18,9 @@ from holdfast.core.next_step import (
 from holdfast.core.refusal import shell_word
 from holdfast.core.selection import join_names
 from holdfast.core.workflow import find_phase, is_active, is_floating, unread
+from holdfast.core.workflow.evidence import must_fail
 from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
-from holdfast.core.workflow.needs import PULL_REQUEST
+from holdfast.core.workflow.needs import PULL_REQUEST, missing_for_task
 from holdfast.core.workflow.tasks import inner_phase, limit_of
 
 TYPE_CHECKING = False
@@ -232,23 +233,33 @@ def _position(state: Workflow, now: str) -> list[str]:
     if task is not None:
         position = f"{tasks.index(task) + 1}/{len(tasks)}"
         inner = inner_phase(task)
-        inner = f"{quoted(inner, _NAME).upper()} phase" if inner else ""
-        status = task["status"].replace("_", " ") + (f", {inner}" if inner else "")
+        status, at = task["status"].replace("_", " "), ""
+        if inner:
+            is_done = not missing_for_task(state, task, inner)
+            inner = f"{quoted(inner, _NAME).upper()} phase"
+            status += f", {inner} done" if is_done else f", {inner}"
+            at = f", currently in {inner}" + (", which is done" if is_done else "")
         name = f"{quoted(task['id'], _NAME)}): {quoted(task['description'])}"
         lines.append(f"TASK {position} ({name} ({status})")
         if task["status"] == "in_progress":
-            resuming = [f"Resuming task {position}" + (f", currently in {inner}" if inner else "")]
-    elif tasks and is_active(state):
-        gates = pending(state).get("gates", [])
-        is_done = all(other["status"] == "completed" for other in tasks)
-        if gates and is_done:
-            resuming = [f"All tasks complete. Pending: {quoted(', '.join(gates))}"]
+            resuming = [f"Resuming task {position}{at}"]
+    elif gates := _gates_after_tasks(state):
+        resuming = [f"All tasks complete. Pending: {quoted(', '.join(gates))}"]
     number, total = feature_position(state)
     if total:
         feature = quoted(state["context"].get("feature_file"), 2 * _NAME)
         lines.append(f"FEATURE {number}/{total}: {feature}")
     lines.append(f"last activity {times.age(now, state['updated_at'])}")
     return [*lines, *resuming]
+
+
+def _gates_after_tasks(state: Workflow) -> list[str]:
+    """Return the gates that are pending once every task is done."""
+    is_done = all(task["status"] == "completed" for task in state["tasks"])
+    if not state["tasks"] or not is_done or not is_active(state):
+        return []
+    gates: list[str] = pending(state).get("gates", [])
+    return gates
 
 
 def _done_tasks(state: Workflow) -> list[str]:
@@ -311,7 +322,7 @@ def _pending(state: Workflow, pushed: str | None) -> list[str]:
     lines += [
         f"PENDING {kind}: {quoted(', '.join(map(str, items)))}"
         for kind, items in pending(state).items()
-        if kind != "tasks"
+        if kind != "tasks" and not (kind == "gates" and _gates_after_tasks(state))
     ]
     for task in state["tasks"]:
         name = f"{quoted(task['id'], _NAME)} ({quoted(task['description'], _NAME)})"
@@ -344,7 +355,8 @@ def _failed(state: Workflow, now: str) -> list[str]:
         last_run = tests.get("last_run")
         age = f" ({times.age(now, last_run)})" if isinstance(last_run, str) else ""
         named = ", ".join(map(str, failing)) or tests.get("last_error", "")
-        lines.append(f"FAILING TESTS{age}: {quoted(named)}")
+        wanted = ", as red asks" if must_fail(state) else ""
+        lines.append(f"FAILING TESTS{age}{wanted}: {quoted(named)}")
     return lines
 
 

@@ -11,6 +11,7 @@ blocked or out of iterations wait for a person, and the next unit is due.
 from __future__ import annotations
 
 from holdfast.core.refusal import shell_line
+from holdfast.core.selection import join_names
 from holdfast.core.workflow import (
     find_phase,
     is_active,
@@ -24,6 +25,7 @@ from holdfast.core.workflow.needs import (
     evidence_of,
     gates_of,
     has_git,
+    is_branch_missing,
     last_gate_command,
     last_test_command,
     missing_for_task,
@@ -61,6 +63,7 @@ _BY_PERSON = ("approve", "waive")
 _LEFT = ("completed", "skipped")
 """Statuses of a phase that was left."""
 _TEST_COMMAND = "the project's test command"
+_ALL_DONE = "everything is done"
 
 
 MEANINGS = {
@@ -142,7 +145,7 @@ def next_step(
     elif state["recipe"]["format"] == "loop":
         step = _turn_steps(state)[0]
     else:
-        step = _needed(state, phase, facts) or _leave(state, phase)
+        step = _needed(state, phase, facts) or _leave(state, phase, facts)
     if step.words[:2] == _OPPOSITES.get(after):
         step = NextStep("tell the user what is blocked; all of it", ["show"])
     return step.named(state["id"]) if is_named else step
@@ -185,11 +188,7 @@ def _needed(state: Workflow, phase: Phase | None, facts: Fields | None) -> NextS
     """Return the step that provides the first thing which the current phase asks for."""
     missing = unmet(state, facts)
     if phase is not None and "branch" in missing:
-        return NextStep(
-            "create the branch of this work",
-            ["advance", "--branch", "BRANCH"],
-            BRANCH="a new branch's name, such as feat/login",
-        )
+        return _branch_step("create the branch of this work")
     is_last = phase is None or not next_phases(state, phase["name"])
     task = current_task(state)
     has_begun = task is not None and task["status"] not in WAITING
@@ -221,21 +220,44 @@ def _are_tasks_ahead(state: Workflow) -> bool:
     return bool(open_tasks(state)) and any("tasks" in needs_of(state, name) for name in ahead)
 
 
-def _leave(state: Workflow, phase: Phase | None) -> NextStep:
-    """Return the step that leaves a phase which asks for nothing more."""
+def _leave(state: Workflow, phase: Phase | None, facts: Fields | None) -> NextStep:
+    """Return the step that leaves a phase which asks for nothing more.
+
+    If the first step of the next phase enters it by itself, that is the step.
+    """
     if phase is None:
         pending = [phase["name"] for phase in state["phases"] if phase["status"] == "pending"]
         if pending:
             return NextStep(f"phase {pending[0]}", ["phase", "start", pending[0]])
-        return NextStep("nothing is pending", ["complete"])
+        return NextStep(_ALL_DONE, ["complete"])
     following = next_phases(state, phase["name"])
     if not following or phase["status"] in _LEFT:
-        return NextStep("nothing is pending", ["complete"])
-    if phase["name"] in CYCLE and following[0] in CYCLE:
-        return _cycle_step(state, following[0])
-    if phase["name"] in CYCLE and following[0] == "commit":
+        return NextStep(_ALL_DONE, ["complete"])
+    name, needs = following[0], needs_of(state, following[0])
+    if phase["name"] in CYCLE and name in CYCLE:
+        return _cycle_step(state, name)
+    if phase["name"] in CYCLE and name == "commit":
         return _commit_step("stage the change (git add), then")
+    if "branch" in needs and is_branch_missing(facts):
+        return _branch_step(f"when {phase['name']} is done, create the branch of this work")
+    task = current_task(state)
+    if "tasks" in needs and task is not None and _has_cycle(state):
+        return _task_step(state, task)
+    gates = [gate for gate in pending_gates(state) if gate in gates_of(state, name)]
+    if "gates" in needs and gates:
+        return _gate_step(state, gates[0], facts)
     return NextStep(f"when {phase['name']} is done", ["advance"])
+
+
+def _branch_step(about: str) -> NextStep:
+    meaning = "a new branch's name, such as feat/login"
+    return NextStep(about, ["advance", "--branch", "BRANCH"], BRANCH=meaning)
+
+
+def _has_cycle(state: Workflow) -> bool:
+    """Return whether tasks are done by red, green and refactor."""
+    names = state["recipe"].get("task_phases", [])
+    return bool(names) and set(names) <= set(CYCLE) and bool(state["recipe"].get("task_needs"))
 
 
 def _task_step(state: Workflow, task: Task | None) -> NextStep:
@@ -250,7 +272,7 @@ def _task_step(state: Workflow, task: Task | None) -> NextStep:
         return NextStep(about, ["task", "unblock", number])
     names = state["recipe"].get("task_phases", [])
     inner = inner_phase(task)
-    if names and set(names) <= set(CYCLE) and state["recipe"].get("task_needs"):
+    if _has_cycle(state):
         if inner is None:
             return _cycle_step(state, names[0], name)
         if missing_for_task(state, task, inner):
@@ -316,13 +338,30 @@ def _gate_step(state: Workflow, name: str, facts: Fields | None) -> NextStep:
             URL="the pull request's address",
         )
     if taken == CLAIM and gate.get("evidence") != RUN and not is_known:
-        if gate.get("passed") is not False:
-            about = f"do {name}, then say so"
-        return NextStep(about, ["gate", "record", name, "--passed"])
+        if gate.get("passed") is False:
+            return NextStep(about, ["gate", "record", name, "--passed"])
+        also = _claimed_alike(state, name, facts)
+        words = ["gate", "record", name, *(word for other in also for word in ("--also", other))]
+        return NextStep(f"do {join_names([name, *also])}, then say so", [*words, "--passed"])
     if is_known or last_gate_command(state, name):
         return NextStep(about, ["gate", "run", name])
     meaning = f"the project's command for {name}"
+    about = f"{about}: COMMAND is {meaning}"
     return NextStep(about, ["gate", "run", name, "--", "COMMAND"], COMMAND=meaning)
+
+
+def _claimed_alike(state: Workflow, name: str, facts: Fields | None) -> list[str]:
+    """Return the other gates of the same phase that are due and take the same claim."""
+    commands = (facts or {}).get("commands", ())
+    return [
+        other
+        for other in pending_gates(state)
+        if other != name
+        and evidence_of(state, other) == CLAIM
+        and state["gates"][other].get("status", "pending") == "pending"
+        and other not in commands
+        and any({name, other} <= set(gates_of(state, p["name"])) for p in state["phases"])
+    ]
 
 
 STUCK = ("blocked", "timeout")

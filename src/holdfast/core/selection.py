@@ -136,8 +136,7 @@ def _held(rows: list[Fields], asker: Asker) -> Refusal:
     return Refusal(
         "held",
         f"the live session {row['session']['id'][:40]} works on {row['id']} ({row['title'][:40]})",
-        f"or act on this one once: -w {row['id']}; or take it over: "
-        f"holdfast resume {row['id']}{who}",
+        f"act on this one once: -w {row['id']}; or take it over: holdfast resume {row['id']}{who}",
         candidates=[row["id"] for row in rows],
     )
 
@@ -149,7 +148,8 @@ def _elsewhere(rows: list[Fields], asker: Asker) -> Refusal:
         return Refusal(
             "other_branch",
             f"{row['id']} is for branch {row['branch']}; this is {asker.branch or 'no branch'}",
-            f"or act on it by its name: -w {row['id']}",
+            f"either git switch {shell_word(row['branch'])}, or act on it by its name: "
+            f"-w {row['id']}",
             candidates=[row["id"] for row in mine],
             branch=row["branch"],
         )

@@ -14,7 +14,7 @@ from holdfast.core.briefing import quoted
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import is_active, unread
-from holdfast.core.workflow.lifecycle import describe_pending, pending
+from holdfast.core.workflow.lifecycle import completion_signal, describe_pending, pending
 from holdfast.errors import HoldfastError
 from holdfast.hooks.quick_check import log_fault, paths_read
 from holdfast.keeper import BRIEFED_IN_TURN, MAX_SESSION, Keeper
@@ -38,6 +38,8 @@ _UPDATED = b'"lastUpdated":"'
 _MAX_TRANSCRIPT_BYTES = 8 * 1024 * 1024
 _CONTINUING_REASONS = ("clear", "resume")
 """Reasons for the end of a session after which the same client continues the work."""
+_NEW_CONTEXTS = ("startup", "clear")
+"""Sources of a new context, in which nothing was read yet."""
 
 
 class Plan:
@@ -116,7 +118,7 @@ def _on_new_context(call: HookCall) -> Plan:
     source = text_field(call.event, "source") or default
     state, others = call.keeper.workflow_to_brief()
     if isinstance(state, Refusal) and not state.details.get("candidates"):
-        return _tell_of_initiative(call)
+        return _without_workflow(call, source)
     if isinstance(state, Refusal):
         step = step_to_choose(failure_fields(state.error()), call.keeper, [])
         ways = f"{step.about}: {step.text}; {state.hint}" if step is not None else state.hint
@@ -125,9 +127,10 @@ def _on_new_context(call: HookCall) -> Plan:
     # A compaction marks all reading as unread. If files are still marked as read, its event is
     # missing, because nothing could be written then.
     is_unrecorded = source == "compact" and bool(state["read"])
+    is_new = source in _NEW_CONTEXTS and bool(state["read"])
     error = call.enforcement_error()
     text = call.keeper.briefing(
-        state={**state, "read": {}} if is_unrecorded else state,
+        state={**state, "read": {}} if is_unrecorded or is_new else state,
         notes=[*call.keeper.drain_notes(), *([error] if error else [])],
         others=others,
     )
@@ -135,17 +138,30 @@ def _on_new_context(call: HookCall) -> Plan:
     def act() -> None:
         if is_unrecorded:
             call.keeper.do("note_compaction", {"trigger": "auto"}, workflow=state["id"])
-        call.keeper.note_briefing(text, source, workflow=state["id"])
+        call.keeper.note_briefing(text, source, workflow=state["id"], new_context=is_new)
 
     summary = f"brief the session on {state['id']} ({len(text):,} characters)"
     return Plan(summary, context(call.name, text), act)
 
 
-def _tell_of_initiative(call: HookCall) -> Plan:
+def _without_workflow(call: HookCall, source: str) -> Plan:
+    """Tell a session without a workflow of the one it has completed, and of the initiative."""
     from holdfast.initiatives import Initiatives
 
-    text = Initiatives(call.keeper).summary_lines() if call.name == "SessionStart" else ""
-    return Plan("tell of the initiative", context(call.name, text)) if text else NOTHING
+    texts, summary = [], "tell of the initiative"
+    # A compaction may have taken the last answer, too.
+    state = call.keeper.completed_here() if source == "compact" else None
+    if state is not None:
+        signal = quoted(completion_signal(state, state.get("skipped", {})), 500)
+        summary = f"tell that {state['id']} is completed"
+        texts.append(
+            f"Holdfast: this session has completed {state['id']}, and nothing of it is left to do. "
+            f"If you have not said its last line yet, say it: {signal}"
+        )
+    if call.name == "SessionStart":
+        texts.append(Initiatives(call.keeper).summary_lines())
+    text = "\n".join(filter(None, texts))
+    return Plan(summary, context(call.name, text)) if text else NOTHING
 
 
 def _on_compaction(call: HookCall) -> Plan:

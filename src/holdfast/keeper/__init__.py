@@ -130,6 +130,7 @@ class Keeper:
         branch: str | None = None,
         ttl: str | None = None,
         replace: bool = False,
+        again: bool = False,
         initiative: str | None = None,
         milestone: str | None = None,
         workflow: str | None = None,
@@ -150,7 +151,7 @@ class Keeper:
             repeated = self.session.repeat(tx, id, request_digest=request_digest)
             if repeated is not None:
                 return repeated
-            return start.carry_out(self.session, tx, plan, replace=replace, id=id)
+            return start.carry_out(self.session, tx, plan, replace=replace, again=again, id=id)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Bind a workflow to this session and worktree; reopen it if it had ended."""
@@ -173,6 +174,8 @@ class Keeper:
                 from holdfast.keeper.record_folders import bring_here
 
                 args["record"] = bring_here(tx, state)
+            if self.session.id and self.awaits_briefing(stream, self.session.id):
+                args["new_context"] = True
             if moves:
                 args["branch"] = self.workspace.branch()
                 self.store.note(f"{state['id']} moved here, to branch {args['branch']}")
@@ -500,10 +503,13 @@ class Keeper:
             if here.contains(path[1:]) and not os.path.exists(os.path.join(here.root, path[1:]))
         ]
 
-    def note_briefing(self, text: str, source: str, *, workflow: str) -> None:
+    def note_briefing(
+        self, text: str, source: str, *, workflow: str, new_context: bool = False
+    ) -> None:
         """Record that this session was given a briefing, once for each text.
 
-        Several clients read the same settings, and fire their hooks for the same context.
+        Several clients read the same settings, and fire their hooks for the same context. If it is
+        a ``new_context``, nothing that is required was read there yet.
         """
         session = self.session.id or ""
         delivery: Fields = {
@@ -512,6 +518,7 @@ class Keeper:
             "source": source,
             "session": session,
         }
+        delivery |= {"new_context": True} if new_context else {}
         with self.session.transaction() as tx:
             stream = self.session.select(tx, workflow)
             for event in self.store.ledger.newest(stream):
@@ -673,6 +680,10 @@ class Keeper:
         from holdfast.workspace import settings
 
         return settings.load(self.workspace.root).enforced
+
+    def completed_here(self) -> Workflow | None:
+        """Return the workflow that this session completed last; ``None`` if there is none."""
+        return self.session.completed()
 
     def awaits_briefing(self, workflow: str, session: str, lost_at: str = "") -> bool:
         """Return whether this session has no briefing since the last compaction.

@@ -153,6 +153,7 @@ class Evidence:
         tests, result = gates.run_tests(self._workspace, command, echo, is_cancelled)
         args: Fields = {"tests": tests, "gate": gate, "result": result}
         receipt = self._record("record_tests", args, state, target, request_digest)
+        receipt.output = result["output_tail"]
         if shows_nothing(receipt.state):
             receipt.notes.append("every test passes, which shows nothing yet: write one that fails")
         return receipt

@@ -6,7 +6,7 @@ so it is read only where a gate that was run may be stale.
 
 from __future__ import annotations
 
-from holdfast.core.workflow import is_active, remaining_phases
+from holdfast.core.workflow import is_active, next_phases, remaining_phases
 from holdfast.core.workflow.needs import needs_of, was_run
 from holdfast.errors import HoldfastError
 
@@ -35,7 +35,9 @@ class Facts:
 
     def of_next_step(self, state: Workflow) -> Fields | None:
         """Return the facts that the next step depends on; ``None`` if on none."""
-        needs = needs_of(state, state["phase"])
+        phase = state["phase"]
+        nearby = [] if phase is None else [phase, *next_phases(state, phase)[:1]]
+        needs = [need for name in nearby for need in needs_of(state, name)]
         facts: Fields = {}
         if "branch" in needs or "commit" in needs:
             facts = self.of_git(state)

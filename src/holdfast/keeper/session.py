@@ -10,6 +10,7 @@ from holdfast.core import selection
 from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import is_floating
+from holdfast.core.workflow.lifecycle import completion_signal
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, is_workflow, stream_of
 from holdfast.keeper.facts import Facts
@@ -45,8 +46,8 @@ class Receipt:
     """The keeper's answer: the state, the events that were recorded, and notes."""
 
     __slots__ = (
-        "is_repeat", "notes", "read_facts", "record", "resumed", "seqs", "signal", "state",
-        "undone",
+        "is_repeat", "notes", "output", "read_facts", "record", "resumed", "seqs", "signal",
+        "state", "undone",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,8 @@ class Receipt:
         """True if an earlier request with the same id is answered once more."""
         self.signal: str | None = None
         """The line that scripts search for to detect the end of a workflow or a feature."""
+        self.output = ""
+        """The end of what the tests printed, which is not kept."""
         self.undone: Fields | None = None
         """Of ``undo``: ``what`` was undone, what is ``back``, the seqs that it ``undoes``."""
 
@@ -350,7 +353,21 @@ class Session:
             or ledger.rows(f"{_HERE} {_NEWEST}", here.name, asker.branch)
             or ledger.rows(f"{ACTIVE} {_NEWEST}")
         )
-        return selection.choose(rows, asker, self.live(rows))
+        picked = selection.choose(rows, asker, self.live(rows))
+        if isinstance(picked, Refusal) and picked.details["candidates"] == []:
+            done = self.completed()
+            if done is not None:
+                signal = completion_signal(done, done.get("skipped", {}))
+                picked.message += f"; this session completed {done['id']} ({signal})"
+        return picked
+
+    def completed(self) -> Workflow | None:
+        """Return the workflow that this session completed last; ``None`` if there is none."""
+        if not self.id:
+            return None
+        query = "status = 'completed' AND session_id = ? ORDER BY updated_at DESC, seq DESC LIMIT 1"
+        streams = list(self.store.ledger.states(query, self.id))
+        return streams[0].state if streams else None
 
     def _note_holder(self, row: Fields) -> None:
         """Tell a person which live session works on the workflow that was selected for them."""

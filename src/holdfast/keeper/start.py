@@ -12,7 +12,9 @@ from holdfast.adopt import unknown_workflows
 from holdfast.core import task_lists
 from holdfast.core.json_text import md5_of
 from holdfast.core.record_formats import FORMATS, slug
+from holdfast.core.time import age
 from holdfast.core.workflow import is_active
+from holdfast.core.workflow.lifecycle import completion_signal
 from holdfast.core.workflow.tasks import MAX_TASKS
 from holdfast.errors import Refused
 from holdfast.keeper import record_folders
@@ -220,13 +222,15 @@ def _stem(recipe: Recipe, subject: str) -> str:
 
 
 def carry_out(
-    session: Session, tx: Transaction, plan: StartPlan, *, replace: bool, id: str | None
-) -> Receipt:
+    session: Session, tx: Transaction, plan: StartPlan, *, replace: bool, again: bool,
+    id: str | None,
+) -> Receipt:  # fmt: skip
     """Open the workflow, or resume the active one with its recipe and subject.
 
     Raise ``Refused`` (elsewhere) if another worktree has that one. If another active workflow has
     the worktree's only path for such a record, abandon it if ``replace`` is true, else raise
-    ``Refused`` (occupied).
+    ``Refused`` (occupied). Unless ``again`` is true, raise ``Refused`` (already) if this session
+    has completed it: its context may have lost that.
     """
     store = session.store
     existing = _find_active(tx, plan)
@@ -247,6 +251,7 @@ def carry_out(
         )
         receipt.resumed = True
         return receipt
+    _check_not_completed(session, tx, plan, again=again)
     format_name = plan.args["recipe"]["format"]
     plan.args["worktree"] = store.workspace.name
     plan.args["record"] = formats.active_path(format_name, plan.id, store.now())
@@ -264,6 +269,21 @@ def carry_out(
     receipt = session.committed(tx, plan.id, events)
     record_folders.clean_at_times(tx)
     return receipt
+
+
+def _check_not_completed(
+    session: Session, tx: Transaction, plan: StartPlan, *, again: bool
+) -> None:
+    """Refuse to begin a workflow that this session completed; note that another one did."""
+    state: Workflow | None = tx.load(plan.id)
+    if state is None or state["status"] != "completed":
+        return
+    holder, signal = state["session"], completion_signal(state, state.get("skipped", {}))
+    if session.id and holder and holder["id"] == session.id and not again:
+        message = f"start: this session completed {plan.id} ({signal}); --again begins it once more"
+        raise Refused("already", message, f"holdfast show {plan.id}")
+    ago = age(tx.store.now(), state["updated_at"])
+    tx.store.note(f"{plan.id} was completed {ago}, and begins again")
 
 
 def _find_active(tx: Transaction, plan: StartPlan) -> Workflow | None:

@@ -89,7 +89,9 @@ class Loops:
                 receipt = self._session.repeat(tx, id, slug, request)
                 if receipt is None:
                     _make_room(tx, slug, mode)
-                    receipt = start.carry_out(self._session, tx, plan, replace=False, id=id)
+                    receipt = start.carry_out(
+                        self._session, tx, plan, replace=False, again=True, id=id
+                    )
                 archive.inherit_lessons(tx, receipt, inherit=inherit)
                 return self._update_pages(tx, receipt)
         except Fault as fault:

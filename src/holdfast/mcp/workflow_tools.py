@@ -363,8 +363,10 @@ def run_gate(keeper: Keeper, name: str, options: Fields) -> Fields:
 def take_step(keeper: Keeper, step: str, options: Fields) -> Fields:
     """Do red, green or refactor, with the test command that is known."""
     receipt = keeper.evidence().take_step(step, **options)
-    tests = receipt.state["tests"]
-    fields = changed(receipt, tests=dict(tests))
+    tests = dict(receipt.state["tests"])
+    if tests.get("last_result") == "failed":
+        tests["output_tail"] = receipt.output
+    fields = changed(receipt, tests=tests)
     if is_step_done(receipt.state, step):
         return fields
     return {**fields, "ok": False, "error": answers.failed_run(step, tests)}

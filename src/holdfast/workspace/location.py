@@ -61,6 +61,8 @@ OWN_PREFIXES = (_IGNORED[0], *_RECORD_PREFIXES)
 """The beginnings of the paths of all files of Holdfast in a worktree."""
 _IGNORED_SPARES = (".claude/.*.json.holdfast*", ".claude/iterative/**/.*.json.holdfast*")
 """Temporary files of a killed writer, in folders that git does not ignore as a whole."""
+_IGNORED_SETTINGS = ".claude/settings.local.json"
+"""A person's own settings of the client, which ``init --local`` writes."""
 
 
 def person_folder(variable: str = "XDG_CONFIG_HOME", default: str = ".config") -> str:
@@ -353,7 +355,11 @@ class Workspace:
         try:
             current = (disk.read(path) or b"").decode(errors="surrogateescape")
             present = {line.strip() for line in current.splitlines()}
-            missing = [line for line in (*_IGNORED, *_IGNORED_SPARES) if line not in present]
+            missing = [
+                line
+                for line in (*_IGNORED, *_IGNORED_SPARES, _IGNORED_SETTINGS)
+                if line not in present
+            ]
             if missing:
                 lead = "" if not current or current.endswith("\n") else "\n"
                 disk.make_folder(os.path.dirname(path))

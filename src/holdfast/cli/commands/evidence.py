@@ -91,9 +91,13 @@ def gate_record(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.evidence().record_gate(
         gate, args["fields"], passed=passed, also=also, **args["target"]
     )
-    how = "looked up" if receipt.state["gates"][gate].get("evidence") == "check" else "claimed"
+    result = receipt.state["gates"][gate]
     names = f"gates {', '.join([gate, *also])}" if also else f"gate {gate}"
-    return answer_change(args, receipt, f"{how}: {names} {'passed' if passed else 'failed'}")
+    done = f"claimed: {names} {'passed' if passed else 'failed'}"
+    if result.get("evidence") == "check":
+        claimed = f"; claimed: {', '.join(result['claimed'])}" if "claimed" in result else ""
+        done = f"gate {gate} passed: {result['pushed_to']} has the branch{claimed}"
+    return answer_change(args, receipt, done)
 
 
 @command(
@@ -240,7 +244,7 @@ def run_answer(
         yield screen.row("completed" if is_good else "blocked", f"{what} {became}", *facts)
         for name in result.get("failing_tests", [])[:_MAX_TESTS]:
             yield f"  {screen.mark('blocked')} {clean(name)}"
-        tail = str(result.get("output_tail") or result.get("last_error") or "")
+        tail = str(result.get("output_tail") or receipt.output or result.get("last_error") or "")
         if tail and not passed:
             for line in tail.split("\n")[-_MAX_OUTPUT_LINES:]:
                 yield screen.paint(f"  | {clean(line)}", "dim")

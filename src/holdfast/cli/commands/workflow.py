@@ -9,6 +9,7 @@ from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import (
     Screen,
     count_cells,
+    counted,
     fit_columns,
     format_pairs,
     list_lines,
@@ -96,6 +97,7 @@ _INNER_PHASES = {
     Parameter("--branch NAME", "the branch it belongs to (default: the current one)"),
     Parameter("--ttl TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
     Parameter("--replace", "abandon the one that has the only place for such a record"),
+    Parameter("--again", "although this session has completed it"),
     Parameter("--initiative NAME", "the initiative it is for", names="initiative"),
     Parameter("--milestone ID", "and its milestone (alone: of the current one)", names="milestone"),
     "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
@@ -111,7 +113,8 @@ def start(keeper: Keeper, args: Arguments) -> Answer:
         started = clean(f"{'resumed' if is_resumed else 'started'} {state['id']}")
         name = screen.paint(started, "strong")
         yield f"{screen.mark('in_progress')} {name}" + (f"  {title}" if title else "")
-        yield screen.paint(f"  record: {clean(state['record'])}", "dim")
+        tasks = f"{screen.dot}{counted(len(state['tasks']), 'tasks')}" if state["tasks"] else ""
+        yield screen.paint(f"  record: {clean(state['record'])}{tasks}", "dim")
         if summary is not None:
             yield from summary.lines(screen)
 
@@ -361,7 +364,7 @@ def gate_lines(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
                 f"ran {fields.get('command')}",
                 how_it_ended(fields),
                 seconds(fields.get("duration_ms")),
-                f"at {commit}" if commit else "",
+                f"on top of {commit}" if commit else "",
             ]
             if fields.get("instead_of"):
                 facts.append(f"instead of {fields['instead_of']}: {fields.get('reason', '')}")

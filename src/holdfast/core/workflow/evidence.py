@@ -221,13 +221,13 @@ def record_tests(state: Workflow, args: Fields) -> Decision:
     if tests.get("evidence") == RUN:
         task, inner = _tested(state)
         tests["ran_in"] = mark_of_run(state, task, inner)
-        if "failure" in _asked(state, inner) and shows_failure(tests):
+        if must_fail(state) and shows_failure(tests):
             about = subject_of_run(state, task)
             tests["failure"] = {"of": about, "command": tests["test_command"]}
     drafts: list[Draft] = [{"type": "tests_recorded", "data": {"tests": tests}}]
     name, passed = args.get("gate"), tests.get("last_result") == "passed"
-    # A test that has to fail first does not fail the gate; a gate that passed can fail again.
-    if name and (passed or state["gates"][name].get("passed")):
+    # A test that has to fail does not fail the gate, which is stale anyway by the new test.
+    if name and (passed or (state["gates"][name].get("passed") and not must_fail(state))):
         drafts.append(_result(state, name, args["result"], RUN, passed=passed))
     return drafts
 
@@ -237,9 +237,14 @@ def shows_nothing(state: Workflow) -> bool:
     tests = state["tests"]
     if tests.get("evidence") != RUN or tests.get("last_result") != "passed":
         return False
-    task, inner = _tested(state)
-    is_here = tests.get("ran_in") == mark_of_run(state, task, inner)
-    return is_here and "failure" in _asked(state, inner)
+    return must_fail(state) and tests.get("ran_in") == mark_of_run(state, *_tested(state))
+
+
+def must_fail(state: Workflow) -> bool:
+    """Return whether the phase of the task, else the phase, asks for a test that fails."""
+    inner = _tested(state)[1]
+    needs = task_needs_of(state, inner) if inner else needs_of(state, state["phase"])
+    return "failure" in needs
 
 
 def _tested(state: Workflow) -> tuple[Task | None, str | None]:
@@ -247,11 +252,6 @@ def _tested(state: Workflow) -> tuple[Task | None, str | None]:
     task = find_task(state, state.get("current_task"))
     inner = inner_phase(task) if task is not None else None
     return (task, inner) if inner is not None else (None, None)
-
-
-def _asked(state: Workflow, inner: str | None) -> list[str]:
-    """Return what the phase of the task, else the phase, asks for."""
-    return task_needs_of(state, inner) if inner else needs_of(state, state["phase"])
 
 
 @evolves("tests_recorded")
@@ -393,6 +393,11 @@ def note_rebuild(_state: Workflow, args: Fields) -> list[Draft]:
     return [{"type": "loop_rebuilt", "data": {"found": list(args["found"])}}]
 
 
-@evolves("briefing_delivered", "loop_rebuilt")
+@evolves("briefing_delivered")
+def _briefed(state: Workflow, data: Fields, _at: str) -> Workflow:
+    return {**state, "read": {}} if data.get("new_context") else state
+
+
+@evolves("loop_rebuilt")
 def _unchanged(state: Workflow, _data: Fields, _at: str) -> Workflow:
     return state

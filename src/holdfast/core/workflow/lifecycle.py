@@ -125,6 +125,8 @@ def resume(state: Workflow, args: Fields) -> Decision:
     )
     if session is not None and (args.get("rebind") or not holds):
         data["session"] = session
+    if args.get("new_context") and state["read"]:
+        data["new_context"] = True
     return [{"type": "workflow_resumed", "data": data}] if data else []
 
 
@@ -132,6 +134,8 @@ def resume(state: Workflow, args: Fields) -> Decision:
 def _resumed(state: Workflow, data: Fields, _at: str) -> Workflow:
     moved = {k: data[k] for k in ("worktree", "branch", "record", "session") if k in data}
     after: Workflow = {**state, **moved}  # type: ignore[typeddict-item]
+    if data.get("new_context"):
+        after["read"] = {}
     if "from" in data:
         current = find_phase(state, state["phase"])
         blocked = current is not None and current["status"] == "blocked"

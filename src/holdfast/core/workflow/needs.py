@@ -75,9 +75,15 @@ def _missing(state: Workflow, phase: Phase, need: str, facts: Fields | None) -> 
     if facts is None or not facts.get("git"):
         return []
     if need == "branch":
-        is_own = facts.get("branch") is not None and not facts.get("is_main")
-        return [] if is_own else ["missing"]
+        return ["missing"] if is_branch_missing(facts) else []
     return [] if is_new_commit(state, facts.get("head")) else ["missing"]
+
+
+def is_branch_missing(facts: Fields | None) -> bool:
+    """Return whether no branch but a main one is checked out; False outside git."""
+    if facts is None or not facts.get("git"):
+        return False
+    return facts.get("branch") is None or bool(facts.get("is_main"))
 
 
 def open_tasks(state: Workflow) -> list[int | str]:

@@ -13,6 +13,7 @@ from holdfast.core.workflow import (
 )
 from holdfast.core.workflow.lifecycle import advance, start_phase
 from holdfast.core.workflow.needs import (
+    CLAIM,
     RUN,
     failing_command,
     gates_of,
@@ -164,14 +165,32 @@ def is_tested(state: Workflow, target: Task | str) -> bool:
 
 @decides("record_gate")
 def record_gate(state: Workflow, args: Fields) -> Decision:
-    """Record the result of gates, and enter their phase if nothing is missing before it."""
+    """Record the result of gates, and enter their phase if nothing is missing before it.
+
+    What is claimed before the phase that asks for it says nothing about the work.
+    """
     drafts = _moves_to_gate(state, args)
     for name in (args["gate"], *args.get("also", ())):
         recorded = evidence.record_gate(state, {**args, "gate": name})
         if isinstance(recorded, Refusal):
             return recorded
+        is_claim = args["passed"] and args.get("evidence", CLAIM) == CLAIM
+        if is_claim and (refusal := _refuse_early_claim(_after(state, drafts), name)):
+            return refusal
         drafts += recorded
     return drafts
+
+
+def _refuse_early_claim(state: Workflow, gate: str) -> Refusal | None:
+    """Return a refusal if the recipe declares a gate, and the phase that asks for it is pending."""
+    if gate not in state["recipe"].get("gates", {}):
+        return None
+    for phase in state["phases"]:
+        asks = "gates" in needs_of(state, phase["name"]) and gate in gates_of(state, phase["name"])
+        if asks and phase["status"] == "pending":
+            why = f"gate record: {gate} belongs to {phase['name']}, which has not begun"
+            return Refusal("wrong_order", why, f"holdfast show {state['id']}")
+    return None
 
 
 def _moves_to_gate(state: Workflow, args: Fields) -> list[Draft]:

@@ -231,10 +231,11 @@ def complete(state: Workflow, task: Task, args: Fields) -> Decision:
     names = state["recipe"].get("task_phases", [])
     if names:
         entered = task.get("phases", {})
-        went = ("in_progress", "completed")
-        data["phases"] = {
-            name: "completed" if entered.get(name) in went else "skipped" for name in names
-        }
+        inner = inner_phase(task)
+        went = [name for name in names if entered.get(name) == "completed"]
+        if inner is not None and not missing_for_task(state, task, inner):
+            went.append(inner)
+        data["phases"] = {name: "completed" if name in went else "skipped" for name in names}
     if args.get("force"):
         if refusal := bad_text("reason", args.get("reason") or ""):
             return refusal
