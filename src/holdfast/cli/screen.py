@@ -35,8 +35,6 @@ _AS_PICTURE = "\ufe0f"
 _BAR_COLUMNS = 20
 _MAX_WORD_COLUMNS = 60
 _GAP = "  "
-_THEN = ", then"
-"""The end of what a step is about, if that comes before the command."""
 
 
 class Screen:
@@ -127,13 +125,11 @@ class Screen:
 
 
 def next_lines(screen: Screen, step: NextStep | None) -> Iterator[str]:
-    """Yield the next command, and what it is about: what to do first, if there is something."""
+    """Yield the next command, and what it is about."""
     if step is None:
         return
-    command, about = clean(step.text), step.about
-    if about.endswith(_THEN):
-        about = f"first: {about.removesuffix(_THEN)}"
-    about = screen.fitted(clean(about), len(command) + len("  next:    "))
+    command = clean(step.text)
+    about = screen.fitted(clean(step.remark), len(command) + len("  next:    "))
     yield f"  next: {command}" + (screen.paint(f"   {about}", "dim") if about else "")
 
 

@@ -111,7 +111,7 @@ def _likely_commands(keeper: Keeper, view: Overview, *, is_named: bool) -> list[
         take = (f"holdfast resume {name}", "take this one up: its briefing")
         return [*switch, take, (f"holdfast show {name}", "all about it"), *goal[:1], _WATCH]
     following = next_step(state, keeper.session.facts.of_next_step(state), is_named=is_named)
-    step = (following.text, following.about) if following else (f"holdfast show {name}", "")
+    step = (following.text, following.remark) if following else (f"holdfast show {name}", "")
     resume = "holdfast resume" + (f" {shell_word(state['id'])}" if is_named else "")
     return [*switch, step, (resume, "the briefing, in a new session"), *goal[:1], _WATCH]
 
