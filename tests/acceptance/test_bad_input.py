@@ -228,7 +228,7 @@ def test_a_hint_goes_to_the_workflow_that_the_caller_named(repo):
         ("complete",): "holdfast show task",
         ("complete", "--force"): "holdfast -w task complete --force --reason TEXT",
         ("task", "start", "7"): "holdfast show task",
-        ("phase", "start", "Review"): "holdfast -w task advance",
+        ("phase", "start", "Review"): "holdfast show task",
         ("start", "tdd", "x"): "holdfast resume ID",
     }
     for words, hint in aimed.items():

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from support.command_line import Folder
 from support.pseudoterminal import Pseudoterminal, skip_below_client
 
 PYTHON = sys.executable
@@ -216,6 +217,7 @@ def test_a_command_that_was_not_found_can_be_corrected(dev):
 
 @pytest.mark.parametrize("program", ["true", "/bin/true", "false", ":", "echo", "sleep", " "])
 def test_a_command_that_checks_nothing_is_no_evidence(dev, program):
+    dev.git("switch", "-q", "-c", "feat/x")
     assert dev.refused("gate", "run", "lint", "--", program)["code"] == "invalid"
     assert dev.refused("tests", "run", "--", program)["code"] == "invalid"
     assert dev.refused("red", "--", program)["code"] == "invalid"
@@ -470,3 +472,43 @@ def test_a_file_outside_is_refused(dev):
 def test_without_git_there_is_nothing_to_sync_with(folder):
     folder.ok("start", "dev", "feature.md")
     assert folder.refused("files", "sync")["code"] == "no_git"
+
+
+def test_a_gate_that_enters_its_phase_leaves_its_fields_out_of_the_phase_before(dev):
+    dev.git("switch", "-q", "-c", "feat/x")
+    for _ in range(2):
+        dev.ok("advance")
+    dev.ok("task", "done", "1")
+    dev.ok("gate", "run", "lint", "--reason", "a reason", "--", *PASSES)
+    phases = {phase["name"]: phase for phase in dev.state()["phases"]}
+    assert dev.state()["phase"] == "verification"
+    assert set(phases["task_execution"]) == {"name", "status", "started_at", "completed_at"}
+
+
+def test_what_is_recorded_beside_a_check_is_claimed(dev):
+    begin_verification(dev)
+    dev.run("gate", "run", "lint", "--", *FAILS)
+    dev.git("update-ref", "refs/remotes/origin/feat/x", "HEAD")
+    line = ["gate", "record", "pr_created", "--passed", "--also"]
+    assert dev.refused(*line, "lint")["code"] == "needs_run"
+    dev.ok(*line, "security_review")
+    assert gate(dev, "pr_created")["evidence"] == "check"
+    assert gate(dev, "security_review")["evidence"] == "claim"
+
+
+def test_nothing_is_run_for_a_workflow_of_another_worktree(dev, tmp_path):
+    workflow = dev.state()["id"]
+    dev.git("worktree", "add", "-q", str(tmp_path / "other"), "-b", "other")
+    other = Folder(str(tmp_path / "other"), dev.environment)
+    for line in (["gate", "run", "lint"], ["tests", "run"], ["red"]):
+        error = other.refused(*line, "-w", workflow, "--", *PASSES)
+        assert (error["code"], error["hint"]) == ("elsewhere", f"holdfast resume {workflow}")
+
+
+def test_a_claim_is_repeated_after_the_end_and_another_one_is_refused(dev):
+    line = ["gate", "record", "spelling", "--passed", "--id", "r1"]
+    dev.ok(*line)
+    dev.ok("complete", "--force", "--reason", "enough")
+    dev.ok(*line)
+    assert dev.refused("gate", "record", "spelling", "--failed", "--id", "r1")["code"] == "invalid"
+    assert dev.types(dev.ok("log")["events"][0]["stream"]).count("gate_recorded") == 1

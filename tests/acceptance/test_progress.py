@@ -1,5 +1,6 @@
 """Moving on: phases with their approvals, alternatives and cycles; steps; tasks."""
 
+import os
 import sys
 
 import pytest
@@ -453,3 +454,25 @@ def test_a_red_that_passed_is_left_by_force_alone_and_is_skipped(repo):
     assert repo.refused("green", "--force")["code"] == "invalid"
     moved = repo.ok("green", "--force", "--reason", "it was tested before")["workflow"]
     assert moved["tasks"][0]["phases"]["red"] == "skipped"
+
+
+def test_a_branch_is_created_with_the_phase_that_asks_for_it(repo):
+    repo.ok("start", "dev", "a.md", "--task", "one")
+    state = repo.ok("advance", "--branch", "feat/x")["workflow"]
+    assert (state["phase"], state["branch"]) == ("task_execution", "feat/x")
+    assert names(state, "completed") == ["load_feature", "create_branch"]
+
+
+def test_a_commit_by_hand_counts_only_if_the_tests_passed_on_its_files(repo):
+    repo.ok("start", "tdd", "a thing")
+    repo.run("red", "--", "test", "-e", "thing")
+    repo.write("thing", "")
+    repo.ok("green")
+    repo.ok("refactor")
+    repo.ok("advance")
+    os.unlink(os.path.join(repo.path, "thing"))
+    repo.git("commit", "-q", "--allow-empty", "-m", "nothing")
+    assert repo.refused("advance")["details"]["pending"] == {"commit": ["untested"]}
+    assert repo.refused("commit", "-m", "x")["code"] == "stale"
+    repo.write("thing", "")
+    repo.ok("advance")

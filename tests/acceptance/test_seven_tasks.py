@@ -40,7 +40,7 @@ def story(place):
     begin(place)
     start = ["start", "dev", "features/login.md"]
     yield [*start, *[word for task in TASKS for word in ("--task", task)]], "TASK 1/7"
-    yield ["advance", "--branch", "feat/login"], "PHASE 2/5: create_branch"
+    yield ["advance", "--branch", "feat/login"], "PHASE 3/5: task_execution"
     for number in range(1, 8):
         place.write(f"test-{number}", f"test -e part-{number}\n")
         told = f"Resuming task {number}/7, currently in {{}} phase"

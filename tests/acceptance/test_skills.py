@@ -116,7 +116,7 @@ def test_a_folder_is_done_one_feature_after_the_other(features):
     phases = ("create_branch", "task_execution", "verification", "pr_creation")
     left = ", ".join(f"phase {name}" for name in phases)
     assert [*signals, last["signal"]] == [
-        f"DEV_COMPLETE: The a-model (forced: {left}, {gates})",
+        f"DEV_COMPLETE: The a-model (forced: {left}, {gates}; untested: task 1)",
         f"DEV_COMPLETE: The b-login (forced: {left}, lint, {gates})",
         f"DEV_COMPLETE: The c/logout (forced: {left}, lint, {gates})",
     ]

@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from holdfast import Refused
+from holdfast.core.workflow.edits import as_adopted
 from support.paths import SAMPLES
 from support.workshop import (
     FORMATS,
@@ -131,7 +132,7 @@ def test_a_record_of_another_ledger_is_adopted(tmp_path, record_format):
     elsewhere = there.shop.keeper().remind("told elsewhere", workflow=there.id).state
     here.shop.write(here.record, there.raw())
     state, notes = here.looked()
-    assert without_time(state) == without_time(elsewhere)
+    assert without_time(state) == without_time(as_adopted(elsewhere))
     assert here.news() == ["record_adopted"]
     assert any("adopted" in note for note in notes)
     assert lines_of(here.shop.keeper()) == []
@@ -144,7 +145,7 @@ def test_a_record_ahead_of_the_ledger_is_adopted(work):
     shutil.rmtree(work.shop.path(HOME))
     shutil.move(work.shop.path("backup"), work.shop.path(HOME))
     state, _ = work.looked()
-    assert without_time(state) == without_time(ahead)
+    assert without_time(state) == without_time(as_adopted(ahead))
     assert work.news() == ["record_adopted"]
     assert lines_of(work.shop.keeper()) == []
 
@@ -158,7 +159,7 @@ def test_a_record_in_a_fresh_clone_is_adopted(work, tmp_path):
     assert any("is not in the ledger yet" in note for note in notes)
     assert types(fresh.keeper()) == []
     state = fresh.keeper().settle(workflow=work.id).state
-    assert without_time(state) == without_time(work.state)
+    assert without_time(state) == without_time(as_adopted(work.state))
     assert types(fresh.keeper()) == ["record_adopted"]
 
 

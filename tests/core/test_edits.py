@@ -146,3 +146,46 @@ def test_an_edit_removes_no_gate_that_the_recipe_declares(executing):
     executing.ok("adopt_edit", changes=changes, base=1)
     assert executing.state["gates"] == before["gates"]
     assert executing.state["recipe"] == before["recipe"]
+
+
+def test_a_phase_that_an_edit_goes_past_is_named():
+    desk = Desk("apex")
+    edit(desk, phase="git-commit")
+    skipped = "APEX_COMPLETE: t (skipped: plan, implement)"
+    assert completion_signal(desk.state, {}) == skipped
+
+
+def test_where_a_recipe_leaves_a_choice_one_phase_is_enough():
+    desk = Desk("debug")
+    desk.ok("start_phase", phase="implement")
+    desk.ok("advance")
+    assert desk.state["phase"] == "git-commit"
+    assert completion_signal(desk.state, {}) == "DEBUG_COMPLETE: t"
+
+
+def test_a_record_from_elsewhere_approves_and_shows_nothing():
+    desk = Desk("apex")
+    phases = [{**phase, "status": "completed", "approved": True} for phase in desk.state["phases"]]
+    desk.ok("adopt_record", state={**desk.state, "phases": phases, "phase": "git-commit"})
+    assert not any(phase.get("approved") for phase in desk.state["phases"])
+    claimed = "claimed: plan, git-commit; recipe: from a record"
+    assert completion_signal(desk.state, {}) == f"APEX_COMPLETE: t ({claimed})"
+
+
+def test_a_failed_gate_is_not_forgotten_by_an_edit_or_a_claim(executing):
+    run = {"command": "pytest", "exit_code": 1, "tree": "t1"}
+    executing.ok("record_gate", gate="test", passed=False, evidence="run", fields=run)
+    edit(executing, gates={**executing.state["gates"], "test": {"status": "pending"}})
+    other = {"command": "ls", "exit_code": 0, "tree": "t1"}
+    executing.ok("record_gate", gate="test", passed=True, evidence="run", fields=other)
+    executing.ok("record_gate", gate="test", passed=False)
+    executing.ok("record_gate", gate="test", passed=True, evidence="run", fields=other)
+    assert "replaced: test ran ls, not pytest" in completion_signal(executing.state, {})
+    run = {**run, "exit_code": 0}
+    executing.ok("record_gate", gate="test", passed=True, evidence="run", fields=run)
+    assert "replaced" not in completion_signal(executing.state, {})
+
+
+def test_a_task_that_an_edit_completes_is_untested(executing):
+    edit(executing, tasks=[{**t, "status": "completed"} for t in executing.state["tasks"]])
+    assert "untested: task 1, task 2" in completion_signal(executing.state, {})

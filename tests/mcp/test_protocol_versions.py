@@ -9,7 +9,7 @@ from holdfast.mcp.messages import HANDSHAKE, VERSIONS
 from holdfast.mcp.workflow_tools import TOOLS
 from holdfast.mcp.workflows import INSTRUCTIONS, TEMPLATES
 
-MOST_CHARACTERS = 10_000
+MOST_CHARACTERS = 10_200
 both = pytest.mark.parametrize("words", [(), ("memory",)], ids=["workflows", "memory"])
 
 

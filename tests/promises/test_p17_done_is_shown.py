@@ -44,6 +44,7 @@ COMMANDS = {
 }
 
 
+PENDING = {"status": "pending"}
 WAIVED = {"status": "waived"}
 PASSED = {"status": "completed", "passed": True, "evidence": "run", "exit_code": 0, "tree": "t"}
 EDITS = {
@@ -81,11 +82,23 @@ EDITS = {
     "tests failed": lambda state: {
         "tests": {**CLAIM, "evidence": "run", "last_result": "failed", "ran_in": state["phase"]}
     },
+    "another name": lambda state: {"recipe": {**state["recipe"], "name": "dev"}},
+    "no base": lambda _state: {"base": None, "branch": None},
+    "only the phase": lambda state: {
+        "phase": state["phases"][-1]["name"] if state["phases"] else None
+    },
+    "phases of tasks": lambda state: {
+        "tasks": [
+            {**task, "phases": dict.fromkeys(("red", "green", "refactor"), "completed")}
+            for task in state["tasks"]
+        ]
+    },
+    "gates forget": lambda state: {"gates": dict.fromkeys(state["gates"], PENDING)},
     "commits": lambda _state: {"commits": [f"{HEAD}: all of it"]},
 }
-WAY = "as far as it goes"
+WAY, ADOPT = "as far as it goes", "adopt the record"
 attempts = st.one_of(
-    st.just((WAY, None)),
+    st.sampled_from([(WAY, None), (ADOPT, None)]),
     st.sampled_from(sorted(EDITS)).map(lambda name: (name, None)),
     st.sampled_from(sorted(COMMANDS)).flatmap(
         lambda kind: st.tuples(st.just(kind), st.fixed_dictionaries(COMMANDS[kind]))
@@ -102,6 +115,9 @@ def attempt(desk, kind, args):
             desk.do("record_gate", gate=gate, passed=True)
         while desk.do("advance") is None:
             pass
+        return
+    if kind == ADOPT:
+        desk.do("adopt_record", state=desk.state)
         return
     if args is None:
         fields = EDITS[kind](desk.state)

@@ -129,6 +129,7 @@ def recipe() -> Schema:
     """Return the schema of a recipe's file, which has the recipe's name as its own."""
     schema = of(core_types.Recipe)
     schema["required"].remove("name")
+    del schema["properties"]["differs"]  # Only ``start`` sets it.
     return document("A recipe", "A file in .claude/workflows, as TOML. See recipes.md.", schema)
 
 

@@ -301,7 +301,7 @@ def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: in
         changes = [change for change in changes if change[0][0] not in ("status", "completed_at")]
     if not changes and not is_completed:
         return Finding(STALE)
-    what = f": {_name_changes(changes)}" if subject.is_workflow else ""
+    what = f": {_name_changes(changes)}" if subject.is_workflow and changes else ""
     return Finding(
         EDITED,
         f"adopted an edit of {record}{what}" if changes else "",

@@ -20,7 +20,7 @@ from holdfast.adopt.findings import expiry_note
 from holdfast.core import diff, json_text, selection
 from holdfast.core.record_formats import FORMATS, format_of, slug
 from holdfast.core.workflow import OPENING, is_active
-from holdfast.core.workflow.edits import with_claims
+from holdfast.core.workflow.edits import as_adopted
 from holdfast.errors import Refused
 from holdfast.formats import SignedRecord, parse_signed, schema
 from holdfast.storage.ledger import ACTIVE
@@ -93,7 +93,7 @@ def peek_all(store: Store) -> list[Workflow]:
             if _has_run_out(store, state):
                 store.note(f"{expiry_note(state)} (recorded by the next change)")
                 state = {**state, "status": "expired"}
-            states.append(with_claims(None, state))
+            states.append(as_adopted(state))
         elif record not in active_records and stored.row["hash"] != read[2].hash:
             _note_copy(store, stored.state, record)
     return states

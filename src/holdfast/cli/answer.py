@@ -292,7 +292,9 @@ def _error_lines(screen: Screen, error: Fields, *, is_next: bool) -> Iterator[st
             continue  # The message lists it.
         items = [str(item) for item in _leaves(value)]
         most = MAX_NAMED if name == "candidates" else len(items)
-        if not all(item in text for item in items[:most]):
+        if name == "or_else":
+            yield f"  or: {clean(items[0])}"
+        elif not all(item in text for item in items[:most]):
             yield f"  {clean(name)}: {clean(join_names(items, most))}"
     if is_next:
         yield f"  next: {clean(error['hint'])}"

@@ -29,6 +29,7 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
     "in_progress": ("▶", "[>]", "active"),
     "pending": ("○", "[ ]", "dim"),
     "blocked": ("✗", "[!]", "bad"),
+    "skipped": ("-", "[-]", "warn"),
 }
 _MIN_COLUMNS, _USUAL_COLUMNS = 20, 80
 _AS_PICTURE = "\ufe0f"

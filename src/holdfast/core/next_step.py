@@ -63,7 +63,7 @@ _BY_PERSON = ("approve", "waive")
 _LEFT = ("completed", "skipped")
 """Statuses of a phase that was left."""
 _TEST_COMMAND = "the project's test command"
-_ALL_DONE = "everything is done"
+_ALL_DONE = "nothing is left to do"
 
 
 MEANINGS = {
@@ -237,8 +237,10 @@ def _leave(state: Workflow, phase: Phase | None, facts: Fields | None) -> NextSt
             return NextStep(f"phase {pending[0]}", ["phase", "start", pending[0]])
         return NextStep(_ALL_DONE, ["complete"])
     following = next_phases(state, phase["name"])
-    if not following or phase["status"] in _LEFT:
+    if phase["status"] in _LEFT:
         return NextStep(_ALL_DONE, ["complete"])
+    if not following:
+        return NextStep(f"when {phase['name']} is done", ["complete"])
     name, needs = following[0], needs_of(state, following[0])
     if phase["name"] in CYCLE and name in CYCLE:
         return _cycle_step(state, name)

@@ -101,6 +101,8 @@ class Task(TypedDict):
     iterations_used: NotRequired[int]
     confirmations_used: NotRequired[int]
     verification_passed: NotRequired[bool]
+    claimed: NotRequired[bool]
+    """True if an edit of the record completed it or one of its phases."""
     verification_run: NotRequired[Fields]
     """``command`` and ``exit_code`` of the last run that verified a unit."""
     max_iterations: NotRequired[int]

@@ -95,11 +95,11 @@ def commit_for(workspace: Workspace, state: Workflow, message: str) -> tuple[str
         raise target.error()
     if not isinstance(target, str) and (missing := refuse_untested(state, target, "commit")):
         raise missing.error()
+    tested = state["tests"].get("tree")
+    if is_tested(state, target) and tested != tree.digest_of(tree.read(workspace)):
+        why = "commit: files changed since the tests passed"
+        raise Refused("stale", why, "holdfast refactor")
     if staged_files(workspace):
-        tested = state["tests"].get("tree")
-        if is_tested(state, target) and tested != tree.digest_of(tree.read(workspace)):
-            why = "commit: files changed since the tests passed"
-            raise Refused("stale", why, "holdfast refactor")
         _act(workspace, "commit: git refuses", ["commit", "-m", message])
         made = git.head(workspace.root)
         if made is None:

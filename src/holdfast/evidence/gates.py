@@ -146,7 +146,9 @@ def tests_command(
         _check_shows_something(tried, words)
         if own not in (None, shell_line(words)):
             why = f"{tried}: the test failed in a run of {own}; only that shows that it passes"
-            raise Refused("other_command", why, f"holdfast {tried}")
+            raise Refused(
+                "other_command", why, f"holdfast {tried}", or_else="holdfast red -- COMMAND"
+            )
         return GateCommand(words, timeout)
     last = _words(own or last_test_command(state))
     if last:

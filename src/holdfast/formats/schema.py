@@ -263,6 +263,7 @@ TASK: Checks = {
     "completed_at": text_or_null,
     "iterations_used": count,
     "confirmations_used": count,
+    "claimed": optional(flag),
     "verification_passed": optional(flag),
     "verification_run": table,
     "max_iterations": count,

@@ -46,7 +46,7 @@ __all__ = ["Keeper", "Receipt"]
 LOCK_WAIT_S = 10.0
 FOLLOW_EVERY_S = 0.2
 MAX_SESSION = 200
-_LEAVING = ("advance", "start_phase", "complete_phase", "skip_phase")
+_LEAVING = ("advance", "advance_to_branch", "start_phase", "complete_phase", "skip_phase")
 """Commands that leave a phase, which may need its gates to be fresh."""
 MAX_LISTED = 200
 """The number of active workflows in a listing, unless all are asked for."""
@@ -174,8 +174,10 @@ class Keeper:
                 from holdfast.keeper.record_folders import bring_here
 
                 args["record"] = bring_here(tx, state)
-            if self.session.id and self.awaits_briefing(stream, self.session.id):
-                args["new_context"] = True
+            holder = state["session"]
+            is_holder = holder is not None and holder["id"] == self.session.id
+            if self.session.id and not is_holder:
+                args["new_context"] = self.awaits_briefing(stream, self.session.id)
             if moves:
                 args["branch"] = self.workspace.branch()
                 self.store.note(f"{state['id']} moved here, to branch {args['branch']}")
@@ -232,6 +234,8 @@ class Keeper:
     ) -> Receipt:
         """Complete the current phase and start the next, on ``branch`` if one is named.
 
+        A phase that only asks for the branch is completed with it.
+
         Raise ``Refused`` with what the phase still needs. With ``force`` and a reason it is
         skipped instead.
         """
@@ -243,7 +247,8 @@ class Keeper:
                 message = f"advance: {branch} is the main branch, not one for this work"
                 raise Refused("invalid", message, "holdfast advance --branch BRANCH")
             commits.switch(self.workspace, branch)
-        return self._phase("advance", None, None, target, force=force, reason=reason)
+        kind = "advance" if branch is None else "advance_to_branch"
+        return self._phase(kind, None, None, target, force=force, reason=reason)
 
     def start_phase(
         self,
@@ -299,7 +304,9 @@ class Keeper:
             args["phase"] = name
         if kind in _LEAVING:
             state = self.session.peek(target.get("workflow"))
-            if not isinstance(state, Refusal):
+            if isinstance(state, Refusal):
+                args["facts"] = self.workspace.facts()
+            else:
                 leaves = [] if state["phase"] is None else [state["phase"]]
                 args["facts"] = self.session.facts.of_leaving(state, leaves)
         return self.session.do(kind, args, **target)

@@ -7,9 +7,11 @@ that time.
 
 from __future__ import annotations
 
+from holdfast.core.refusal import Refusal
 from holdfast.core.workflow.evidence import shows_nothing
 from holdfast.core.workflow.needs import CHECK, CLAIM, RUN, evidence_of, with_stale_gates
-from holdfast.core.workflow.steps import phases_before
+from holdfast.core.workflow.steps import enter_step, phases_before
+from holdfast.errors import Refused
 from holdfast.evidence import commits, gates, git
 from holdfast.keeper.requests import fingerprint, plain
 
@@ -41,6 +43,22 @@ class Evidence:
         self._session = session
         self._workspace = session.workspace
 
+    def _repeated(self, target: Target, request_digest: str) -> Receipt | None:
+        """Return the answer to an earlier request with this id; ``None`` if there is none."""
+        return self._session.peek_repeat(target.get("id"), request_digest)
+
+    def _look_here(self, target: Target) -> Workflow:
+        """Return the workflow; raise ``Refused`` (elsewhere) if its files are in another worktree.
+
+        What runs here says nothing about the files there.
+        """
+        state = self._session.look(target.get("workflow"))
+        if state["worktree"] != self._workspace.name:
+            root = self._workspace.root_of(state["worktree"]) or state["worktree"]
+            message = f"{state['id']} belongs to another worktree ({root})"
+            raise Refused("elsewhere", message, f"holdfast resume {state['id']}")
+        return state
+
     # Gates and violations
 
     def run_gate(
@@ -53,10 +71,10 @@ class Evidence:
         Another command than the one that failed last needs a ``reason``.
         """
         request_digest = fingerprint("run_gate", {"gate": gate, "words": list(words)})
-        repeated = self._session.peek_repeat(target.get("id"), request_digest)
+        repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated
-        state = self._session.look(target.get("workflow"))
+        state = self._look_here(target)
         command = gates.gate_command(self._workspace, state, gate, list(words), timeout, reason)
         fields, tree, note = gates.run_gate(self._workspace, command, echo, is_cancelled)
         fields |= {"reason": reason} if reason else {}
@@ -82,13 +100,17 @@ class Evidence:
 
         ``also`` are other gates of which the same is claimed.
         """
-        state, facts = self._session.look(target.get("workflow")), self._session.facts
         args: Fields = {"gate": gate, "also": list(also), "passed": passed}
+        request_digest = fingerprint("record_gate", {**args, "stated": passed})
+        repeated = self._repeated(target, request_digest)
+        if repeated is not None:
+            return repeated
+        state, facts = self._look_here(target), self._session.facts
         args |= {"fields": plain(fields or {}), "facts": facts.of_change(state)}
         args["facts"]["commands"] = facts.gate_commands()
         if passed and evidence_of(state, gate) == CHECK:
             args |= {"evidence": CHECK, "looked_up": gates.check(self._workspace, gate)}
-        receipt = self._session.do("record_gate", args, **target)
+        receipt = self._record("record_gate", args, state, target, request_digest)
         for name in (gate, *also):
             note = gates.undeclared_note(self._workspace, receipt.state, name)
             receipt.notes += [] if note is None else [note]
@@ -117,10 +139,10 @@ class Evidence:
     ) -> Receipt:  # fmt: skip
         """Run a test command, the last one by default, and record the tests it reports."""
         request_digest = fingerprint("run_tests", {"words": list(words)})
-        repeated = self._session.peek_repeat(target.get("id"), request_digest)
+        repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated
-        state = self._session.look(target.get("workflow"))
+        state = self._look_here(target)
         command = gates.tests_command(self._workspace, state, list(words), timeout, "tests run")
         return self._run_tests(command, state, echo, _never, target, request_digest)
 
@@ -131,14 +153,16 @@ class Evidence:
     ) -> Receipt:  # fmt: skip
         """Do red, green or refactor whole: move to it, run the tests, and record the result."""
         request_digest = fingerprint("take_step", {"step": step, "words": list(words)})
-        repeated = self._session.peek_repeat(target.get("id"), request_digest)
+        repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated
-        state = self._session.look(target.get("workflow"))
-        command = gates.tests_command(self._workspace, state, list(words), timeout, step)
+        state = self._look_here(target)
         args: Fields = {"step": step, "force": force, "reason": reason}
         args["facts"] = self._session.facts.of_leaving(state, phases_before(state, step))
         args["head"] = self._workspace.commit()
+        if isinstance(refusal := enter_step(state, args), Refusal):
+            raise refusal.error()
+        command = gates.tests_command(self._workspace, state, list(words), timeout, step)
         moved = self._session.do("enter_step", args, workflow=state["id"])
         receipt = self._run_tests(command, moved.state, echo, is_cancelled, target, request_digest)
         receipt.notes[:0] = moved.notes
@@ -177,7 +201,8 @@ class Evidence:
         }
         if error is not None:
             tests["last_error"] = error
-        return self._session.do("record_tests", {"tests": plain(tests)}, **target)
+        stated = plain(tests)
+        return self._session.do("record_tests", {"tests": stated, "stated": stated}, **target)
 
     def commit(self, message: str, **target: Unpack[Target]) -> Receipt:
         """Commit what is staged, and complete the task or the phase that it belongs to.
@@ -185,10 +210,10 @@ class Evidence:
         Raise ``Refused`` if nothing is staged, or if files changed since the tests passed.
         """
         request_digest = fingerprint("commit", {"message": message})
-        repeated = self._session.peek_repeat(target.get("id"), request_digest)
+        repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated
-        state = self._session.look(target.get("workflow"))
+        state = self._look_here(target)
         made, note = commits.commit_for(self._workspace, state, message)
         subject = git.subject(self._workspace.root, made)
         facts: Fields = {**self._workspace.facts(), "head": made, "subject": subject}
@@ -207,19 +232,27 @@ class Evidence:
         **target: Unpack[Target],
     ) -> Receipt:
         """Record a file that was changed, in the current phase unless another is named."""
-        if phase is None:
-            phase = gates.current_phase(self._session.look(target.get("workflow")))
+        request_digest = fingerprint("add_file", {"path": path})
+        repeated = self._repeated(target, request_digest)
+        if repeated is not None:
+            return repeated
+        state = self._session.look(target.get("workflow"))
+        phase = gates.current_phase(state) if phase is None else phase
         entry = gates.file_entry(self._workspace, path, phase, lines)
-        return self._session.do("record_files", {"files": [entry]}, **target)
+        return self._record("record_files", {"files": [entry]}, state, target, request_digest)
 
     def sync_files(self, **target: Unpack[Target]) -> Receipt:
         """Record the files that changed since the workflow began, as git reports them."""
-        state = self._session.look(target.get("workflow"))
+        request_digest = fingerprint("sync_files", {})
+        repeated = self._repeated(target, request_digest)
+        if repeated is not None:
+            return repeated
+        state = self._look_here(target)
         files = gates.touched_files(self._workspace, state)
-        return self._record("record_files", {"files": files}, state, target)
+        return self._record("record_files", {"files": files}, state, target, request_digest)
 
     def _record(
-        self, kind: str, args: Fields, state: Workflow, target: Target, request_digest: str = ""
+        self, kind: str, args: Fields, state: Workflow, target: Target, request_digest: str
     ) -> Receipt:
         """Record what was seen of a workflow, under the id of the caller's request."""
         return self._session.do(

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
 
+_OF_TREE = ("gates", "commit")
+"""What a run may no longer show if files have changed since."""
+
+
 class Facts:
     """Read the facts of one workspace as they are now."""
 
@@ -30,7 +34,7 @@ class Facts:
 
     def of_leaving(self, state: Workflow, phases: list[str]) -> Fields:
         """Return the facts that leaving these phases depends on."""
-        asks = any("gates" in needs_of(state, name) for name in phases)
+        asks = any(need in _OF_TREE for name in phases for need in needs_of(state, name))
         return self.of_change(state, reads_tree=asks)
 
     def of_next_step(self, state: Workflow) -> Fields | None:
@@ -43,7 +47,7 @@ class Facts:
             facts = self.of_git(state)
         if "gates" in needs:
             facts["commands"] = self.gate_commands()
-        if "gates" in needs or not remaining_phases(state):
+        if any(need in _OF_TREE for need in needs) or not remaining_phases(state):
             tree = self.tree(state)
             facts |= {} if tree is None else {"tree": tree}
         return facts or None

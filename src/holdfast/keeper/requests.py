@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 MAX_ID_CHARACTERS = 64
 _FINGERPRINT_DIGITS = 16
 _COMPARED = (
-    "after", "before", "code", "description", "did", "force", "found", "gate", "key", "keys",
-    "max_iterations", "milestone", "name", "outcome", "path", "phase", "problem", "reason",
-    "recipe", "remaining", "reminder", "solution", "step", "subject", "task", "text", "title", "to",
-    "values", "when", "words", "workflow",
+    "after", "also", "before", "code", "description", "did", "force", "found", "gate", "key",
+    "keys", "max_iterations", "message", "milestone", "name", "outcome", "path", "phase", "problem",
+    "reason", "recipe", "remaining", "reminder", "solution", "stated", "step", "subject", "task",
+    "text", "title", "to", "values", "when", "words", "workflow",
 )  # fmt: skip
 """Arguments from the caller. Others, such as git's answers, may differ in a repetition."""
 

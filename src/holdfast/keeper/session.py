@@ -16,7 +16,7 @@ from holdfast.formats import aggregate_of, is_workflow, stream_of
 from holdfast.keeper.facts import Facts
 from holdfast.keeper.requests import find_repeat, fingerprint, refuse_other_request
 from holdfast.keeper.transaction import Transaction
-from holdfast.storage.ledger import ACTIVE
+from holdfast.storage.ledger import ACTIVE, ENDED
 from holdfast.workspace.location import person_folder
 
 TYPE_CHECKING = False
@@ -365,7 +365,8 @@ class Session:
         """Return the workflow that this session completed last; ``None`` if there is none."""
         if not self.id:
             return None
-        query = "status = 'completed' AND session_id = ? ORDER BY updated_at DESC, seq DESC LIMIT 1"
+        newest = "ORDER BY updated_at DESC, seq DESC LIMIT 1"
+        query = f"{ENDED} AND status = 'completed' AND session_id = ? {newest}"
         streams = list(self.store.ledger.states(query, self.id))
         return streams[0].state if streams else None
 

@@ -114,7 +114,8 @@ def _load_recipe(store: Store, name: str, phases: list[str]) -> Recipe:
     If it differs from the shipped recipe of that name, ``differs`` says how, and so does a note.
     """
     recipe, source = recipes.load_with_source(name, store.workspace.root)
-    if source != recipes.SHIPPED and name in recipes.names():
+    # The completion line spells a recipe's name in capitals, with underscores.
+    if source != recipes.SHIPPED and name.lower().replace("_", "-") in recipes.names():
         recipe = {**recipe, "differs": source}
         store.note(f"the recipe {name} is this repository's own: {source}")
     if not phases:

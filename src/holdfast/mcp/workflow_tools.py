@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from holdfast import answers
 from holdfast.core.briefing import place_of, quoted
-from holdfast.core.next_step import current_task, next_fields, next_step
+from holdfast.core.next_step import NextStep, current_task, next_fields, next_step
+from holdfast.core.selection import join_names
 from holdfast.core.workflow.lifecycle import pending
 from holdfast.core.workflow.steps import CYCLE, is_step_done
 from holdfast.core.workflow.tasks import inner_phase
@@ -22,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Json
     from holdfast.keeper import Keeper, Receipt
 
@@ -151,15 +151,16 @@ def _position(receipt: Receipt) -> Fields:
         "title": _TEXT,
         "tasks": _TEXTS,
         "phases": {**_TEXTS, "description": "in place of the recipe's"},
-        "reading": {**_TEXTS, "description": "@path: files to read after a compaction"},
+        "reading": {**_TEXTS, "description": "@path: files that every new context reads"},
         "reminders": _TEXTS,
         "context": _ANY,
+        "again": _FLAG,
     },
     "recipe",
     output={"resumed": _FLAG, "briefing": _TEXT},
 )
 def _start_workflow(keeper: Keeper, args: Fields) -> Fields:
-    names = ("title", "tasks", "phases", "reading", "reminders", "context")
+    names = ("title", "tasks", "phases", "reading", "reminders", "context", "again")
     options = {name: args[name] for name in names if name in args}
     receipt = keeper.start(args["recipe"], args.get("subject"), **options, id=args.get("id"))
     if receipt.resumed:
@@ -215,8 +216,9 @@ def _briefed(keeper: Keeper, receipt: Receipt, **more: Json) -> Fields:
     {
         "action": _one_of("advance", "start", "complete", "block", "unblock", "step", "undo"),
         "name": {"type": "string", "description": "phase or step; not for advance, undo"},
+        "branch": {"type": "string", "description": "of advance"},
         "fields": {**_ANY, "description": "kept with the phase"},
-        "force": {**_FLAG, "description": "although a grave violation is open"},
+        "force": {**_FLAG, "description": "although something is missing"},
         "reason": _TEXT,
     },
     "action",
@@ -226,7 +228,7 @@ def _change_phase(keeper: Keeper, args: Fields) -> Fields:
     action = args["action"]
     forced = {"force": args.get("force", False), "reason": args.get("reason")}
     if action == "advance":
-        return changed(keeper.advance(**forced, **target(args)))
+        return changed(keeper.advance(branch=args.get("branch"), **forced, **target(args)))
     if action == "undo":
         receipt = keeper.undo(**target(args))
         return changed(receipt, undone=receipt.undone)
@@ -239,8 +241,8 @@ def _change_phase(keeper: Keeper, args: Fields) -> Fields:
         return changed(method(name, fields, **forced, **target(args)))
     if action == "unblock":
         return changed(keeper.unblock_phase(name, fields, **target(args)))
-    reason = {"reason": args["reason"]} if "reason" in args else {}
-    return changed(keeper.block_phase(name, {**fields, **reason}, **target(args)))
+    why = {"reason": args["reason"]} if "reason" in args else {}
+    return changed(keeper.block_phase(name, {**fields, **why}, **target(args)))
 
 
 @_tool(
@@ -306,6 +308,7 @@ def _change_task(keeper: Keeper, args: Fields) -> Fields:
         "gate": {"type": "string", "description": "not for tests"},
         "timeout": {"type": "string", "description": "of run: 90s, 10m"},
         "passed": {**_FLAG, "description": "of record"},
+        "also": {**_TEXTS, "description": "of record: more gates"},
         "fields": {**_ANY, "description": "of record: kept with it"},
         "command": {"type": "string", "description": "of tests: what you ran"},
         "failing": _TEXTS,
@@ -322,7 +325,9 @@ def _record_gate(keeper: Keeper, args: Fields) -> Fields:
         tests = {name: args.get(name, []) for name in ("failing", "passing")}
         return changed(keeper.evidence().record_tests(command, **tests, **target(args)))
     gate, passed = required(args, "gate", "gate", "passed")
-    receipt = keeper.evidence().record_gate(gate, args.get("fields"), passed=passed, **target(args))
+    receipt = keeper.evidence().record_gate(
+        gate, args.get("fields"), passed=passed, also=args.get("also", ()), **target(args)
+    )
     return changed(receipt, gate={"name": gate, **receipt.state["gates"][gate]})
 
 
@@ -330,6 +335,9 @@ def step_after_refusal(
     keeper: Keeper, error: Fields, tool: str, arguments: Fields
 ) -> NextStep | None:
     """Return the next step after a refused call."""
+    if error["code"] == "ambiguous":
+        names = join_names(error["details"]["candidates"])
+        return NextStep(f"call it again with a workflow: {names}; or list them", ["status"])
     action = arguments.get("action")
     words = [tool] if action is None else [tool, action]
     if tool == "phase" and action in ("advance", "step", "undo"):

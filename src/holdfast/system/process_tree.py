@@ -120,6 +120,18 @@ def _read_stat(pid: str) -> list[bytes]:
         return []
 
 
+def process_facts(pid: int) -> tuple[str, dict[str, str]]:
+    """Return a process's name and environment; both empty if it has ended or is another user's."""
+    try:
+        with open(f"{_PROC}/{pid}/comm", "rb") as file:
+            name = os.fsdecode(file.read().rstrip(b"\n"))
+        with open(f"{_PROC}/{pid}/environ", "rb") as file:
+            fields = os.fsdecode(file.read()).split("\0")
+    except OSError:
+        return "", {}
+    return name, dict(field.split("=", 1) for field in fields if "=" in field)
+
+
 def ancestors() -> Iterator[int]:
     """Yield the pids of the processes above this one, the parent first; none without ``/proc``."""
     stat = _read_stat("self")

@@ -31,6 +31,13 @@ _MARKS = {
     "CLINE_ACTIVE": "Cline",
     "AUGMENT_AGENT": "Augment",
 }
+_PROGRAMS = {
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini CLI",
+    "cursor-agent": "Cursor",
+}
+"""Names of the clients' own processes, which have no mark themselves."""
 _GENERIC_MARKS = ("AI_AGENT", "AGENT")
 """Variables in which any other client can give its name."""
 
@@ -52,16 +59,12 @@ def client_above() -> str | None:
     A shell that a client started can remove its mark (``env -u``) and make a terminal (``script``),
     but it cannot change the environment of the processes above.
     """
-    from holdfast.system.process_tree import ancestors
+    from holdfast.system.process_tree import ancestors, process_facts
 
     own = client_of(os.environ)
-    return own or next(filter(None, map(_client_of_process, ancestors())), None)
+    above = (_client_of_process(*process_facts(pid)) for pid in ancestors())
+    return own or next(filter(None, above), None)
 
 
-def _client_of_process(pid: int) -> str | None:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            fields = os.fsdecode(file.read()).split("\0")
-    except OSError:
-        return None  # It has ended, or belongs to another user.
-    return client_of(dict(field.split("=", 1) for field in fields if "=" in field))
+def _client_of_process(name: str, environ: Mapping[str, str]) -> str | None:
+    return _PROGRAMS.get(name) or client_of(environ)

@@ -97,7 +97,7 @@ _INNER_PHASES = {
     Parameter("--branch NAME", "the branch it belongs to (default: the current one)"),
     Parameter("--ttl TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
     Parameter("--replace", "abandon the one that has the only place for such a record"),
-    Parameter("--again", "although this session has completed it"),
+    Parameter("--again", "begin it once more, although this session has completed it"),
     Parameter("--initiative NAME", "the initiative it is for", names="initiative"),
     Parameter("--milestone ID", "and its milestone (alone: of the current one)", names="milestone"),
     "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
@@ -320,6 +320,7 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
         facts = screen.dim(
             f"step {state['step']}" if is_current and state["step"] else "",
             "approved" if phase.get("approved") else "",
+            "skipped" if phase["status"] == "skipped" else "",
             "claimed by an edit" if phase.get("claimed") else "",
             str(phase.get("reason") or ""),
             screen.age(phase["completed_at"]) if phase.get("completed_at") else "",

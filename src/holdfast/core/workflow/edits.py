@@ -11,20 +11,28 @@ both.
 from __future__ import annotations
 
 from holdfast.core import diff
-from holdfast.core.workflow import decides, evolves, find_phase, opens, with_phase
-from holdfast.core.workflow.evidence import OF_ONE_RUN, OF_ONE_TEST_RUN, ONLY_RUN, OWN_GATE_FIELDS
+from holdfast.core.workflow import decides, evolves, find_phase, find_task, opens, with_phase
+from holdfast.core.workflow.evidence import (
+    OF_ONE_RUN,
+    OF_ONE_TEST_RUN,
+    ONLY_RUN,
+    OWN_GATE_FIELDS,
+    replaced_command,
+)
 from holdfast.core.workflow.needs import CLAIM, RUN, WAIVED, needs_of, unmet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.core.types import Draft, Fields, Json, Phase, Recipe, RecipePhase, Workflow
+    from holdfast.core.types import Draft, Fields, Json, Phase, Recipe, RecipePhase, Task, Workflow
 
-_RULES = ("gates", "task_needs", "task_phases", "differs")
+_RULES = ("name", "gates", "task_needs", "task_phases", "differs")
 """Keys of a recipe that no edit changes. ``phases`` are compared one by one."""
 _REMOVED = "removed by an edit"
 """The reason of a phase that was passed over and removed."""
+_ADOPTED = "from a record"
+"""How the recipe of an adopted record differs from a shipped one: nobody knows."""
 
 
 @decides("adopt_edit", after_end=True)
@@ -45,37 +53,56 @@ def _edited(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 @opens("adopt_record")
 def adopt_record(_state: Workflow | None, args: Fields) -> list[Draft]:
-    return [{"type": "record_adopted", "data": {**args, "state": with_claims(None, args["state"])}}]
+    return [{"type": "record_adopted", "data": {**args, "state": as_adopted(args["state"])}}]
+
+
+def as_adopted(state: Workflow) -> Workflow:
+    """Return the state of a record that came from elsewhere, as far as it is believed.
+
+    Its recipe came with it, and says so.
+    """
+    after = with_claims(None, state)
+    if "differs" not in state["recipe"]:
+        after["recipe"] = {**state["recipe"], "differs": _ADOPTED}
+    return _with_believed_phases(None, after)
 
 
 def with_claims(before: Workflow | None, edited: Workflow) -> Workflow:
     """Return a state that another writer made, as far as it is believed.
 
-    ``before`` is the state that was edited; ``None`` if the whole record is another writer's.
+    ``before`` is the state that was edited; ``None`` if there was none.
     """
-    gates_before = {} if before is None else before["gates"]
+    was: Fields = {} if before is None else before  # type: ignore[assignment]
+    gates_before = was.get("gates", {})
     gates = {
         name: gate
         if _is_same(gates_before.get(name, {}), gate, OWN_GATE_FIELDS)
-        else _claimed_gate(gate)
+        else _claimed_gate(gates_before.get(name, {}), gate)
         for name, gate in edited["gates"].items()
     }
-    tests = _claimed_tests({} if before is None else before["tests"], edited["tests"])
-    edited = {**edited, "gates": gates, "tests": tests}
-    return edited if before is None else _with_rules(before, edited)
+    tests = _claimed_tests(was.get("tests", {}), edited["tests"])
+    after: Workflow = {**edited, "gates": gates, "tests": tests}
+    if before is None:
+        return after
+    return _with_believed_phases(before, _with_rules(before, after))
 
 
 def _is_same(was: Fields, now: Fields, fields: tuple[str, ...]) -> bool:
     return all(was.get(name) == now.get(name) for name in fields)
 
 
-def _claimed_gate(gate: Fields) -> Fields:
+def _claimed_gate(before: Fields, gate: Fields) -> Fields:
+    """Return a gate that another writer changed: a claim, and no waiver.
+
+    The command that failed is kept, as if this result took its place.
+    """
     is_done = gate.get("status") == "completed"
     lasting = {key: value for key, value in gate.items() if key not in OF_ONE_RUN}
+    failed = replaced_command(before, "")
+    if failed is not None:
+        lasting["instead_of"] = failed
     if gate.get("status") == WAIVED:
         return {**lasting, "status": "pending"}
-    if not is_done and "evidence" not in gate:
-        return gate
     return {**lasting, "evidence": CLAIM} if is_done else lasting
 
 
@@ -99,14 +126,27 @@ def _with_rules(before: Workflow, edited: Workflow) -> Workflow:
     dropped = [name for name in declared if name not in edited["gates"]]
     gates = {name: before["gates"][name] for name in dropped if name in before["gates"]}
     after: Workflow = {**edited, "recipe": recipe, "gates": {**gates, **edited["gates"]}}
-    removed = [
-        str(task["id"])
-        for task in _missing_in(after["tasks"], before["tasks"], "id")
-        if task["status"] != "completed"
-    ]
-    if removed:
-        after["removed_tasks"] = [*before.get("removed_tasks", []), *removed]
-    return _with_believed_phases(before, _with_own_phases(before, after))
+    if "base" in before:
+        after["base"] = before["base"]
+    gone = _missing_in(after["tasks"], before["tasks"], "id")
+    removed = [str(task["id"]) for task in gone if task["status"] != "completed"]
+    after["removed_tasks"] = [*before.get("removed_tasks", []), *removed]
+    if not after["removed_tasks"]:
+        del after["removed_tasks"]
+    after["tasks"] = [_believed_task(find_task(before, t["id"]), t) for t in after["tasks"]]
+    return _with_own_phases(before, after)
+
+
+def _believed_task(was: Task | None, task: Task) -> Task:
+    """Return a task; as claimed if an edit completed it or one of its phases."""
+    before = {} if was is None else was.get("phases", {})
+    new = [status for n, status in task.get("phases", {}).items() if status != before.get(n)]
+    if "phases" not in task and (was is None or was["status"] != task["status"]):
+        new.append(task["status"])
+    if "completed" not in new:
+        return task
+    claimed: Task = {**task, "claimed": True}
+    return claimed
 
 
 def _with_own_phases(before: Workflow, edited: Workflow) -> Workflow:
@@ -115,23 +155,26 @@ def _with_own_phases(before: Workflow, edited: Workflow) -> Workflow:
     new = {phase["name"]: phase for phase in edited["recipe"]["phases"]}
     names = [phase["name"] for phase in edited["phases"]]
     current = names.index(edited["phase"]) if edited["phase"] in names else -1
-    phases, renamed = list(edited["phases"]), {}
+    phases = list(edited["phases"])
+    renamed: dict[str, str] = {}
     for phase in _missing_in(phases, before["phases"], "name"):
         name = phase["name"]
-        alias = next(
-            (n for n in new if n not in own and _is_same_rule(new[n], own.get(name))), None
-        )
+        free = [n for n in new if n not in own and n not in renamed.values()]
+        alias = next((n for n in free if _is_same_rule(new[n], own.get(name))), None)
         if alias is not None:
             renamed[name] = alias
         elif needs_of(before, name):
             position = min(before["phases"].index(phase), len(phases))
             is_passed_over = position <= current and phase["status"] != "completed"
+            current += position <= current
             skipped: Fields = {"status": "skipped", "reason": _REMOVED} if is_passed_over else {}
             phases.insert(position, {**phase, **skipped})  # type: ignore[typeddict-item]
     rules = new | {renamed.get(name, name): _under_other_names(own[name], renamed) for name in own}
     there = {phase["name"] for phase in phases}
     declared = [_among(rules.get(p["name"], {"name": p["name"]}), there) for p in phases]
     recipe: Recipe = {**edited["recipe"], "phases": declared}
+    if "cycles_at" in before["recipe"]:
+        recipe["cycles_at"] = _renamed(before["recipe"]["cycles_at"], renamed)
     after: Workflow = {**edited, "recipe": recipe, "phases": phases}
     if edited["phase"] not in there and before["phase"] in there:
         after["phase"] = before["phase"]
@@ -143,10 +186,14 @@ def _is_same_rule(phase: RecipePhase, own: RecipePhase | None) -> bool:
     return own is not None and {**phase, "name": own["name"]} == own
 
 
+def _renamed(name: str, renamed: dict[str, str]) -> str:
+    return renamed.get(name, name)
+
+
 def _under_other_names(phase: RecipePhase, renamed: dict[str, str]) -> RecipePhase:
-    changed: RecipePhase = {**phase, "name": renamed.get(phase["name"], phase["name"])}
+    changed: RecipePhase = {**phase, "name": _renamed(phase["name"], renamed)}
     if "next" in phase:
-        changed["next"] = [renamed.get(name, name) for name in phase["next"]]
+        changed["next"] = [_renamed(name, renamed) for name in phase["next"]]
     return changed
 
 
@@ -162,15 +209,16 @@ def _among(phase: RecipePhase, names: set[str]) -> RecipePhase:
     return among
 
 
-def _with_believed_phases(before: Workflow, edited: Workflow) -> Workflow:
+def _with_believed_phases(before: Workflow | None, edited: Workflow) -> Workflow:
     """Return an edited state without its new approvals, and with completed phases as claims."""
     after = edited
     for phase in edited["phases"]:
-        was = find_phase(before, phase["name"])
+        was = None if before is None else find_phase(before, phase["name"])
         if phase.get("approved") and not (was is not None and was.get("approved")):
             after = with_phase(after, phase["name"], {"approved": None})
     for phase in edited["phases"]:
-        is_claimed = phase["status"] == "completed" and _is_claimed(before, after, phase)
+        was = None if before is None else find_phase(before, phase["name"])
+        is_claimed = phase["status"] == "completed" and _is_claimed(was, after, phase)
         if is_claimed != bool(phase.get("claimed")):
             after = with_phase(after, phase["name"], {"claimed": is_claimed or None})
     return after
@@ -182,14 +230,13 @@ def _missing_in(now: list[Any], before: list[Any], key: str) -> list[Any]:
     return [entry for entry in before if str(entry[key]) not in kept]
 
 
-def _is_claimed(before: Workflow, after: Workflow, phase: Phase) -> bool:
+def _is_claimed(was: Phase | None, after: Workflow, phase: Phase) -> bool:
     """Return whether an edit completed a phase that lacked something, now or earlier.
 
     What a phase needs of git is not looked up for an edit, so it counts as missing.
     """
-    was = find_phase(before, phase["name"])
     if was is not None and was["status"] == "completed":
-        return bool(was.get("claimed"))
+        return bool(was.get("claimed") or phase.get("claimed"))
     if {"branch", "commit"} & set(needs_of(after, phase["name"])):
         return True
     at_phase: Workflow = {**after, "phase": phase["name"]}

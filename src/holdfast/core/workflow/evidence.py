@@ -22,6 +22,7 @@ from holdfast.core.workflow import (
     find_task,
     with_phase,
 )
+from holdfast.core.workflow.lifecycle import OF_FOLDER
 from holdfast.core.workflow.needs import (
     CHECK,
     CLAIM,
@@ -91,7 +92,8 @@ def record_gate(state: Workflow, args: Fields) -> Decision:
 def _result(state: Workflow, name: str, fields: Fields, evidence: str, *, passed: bool) -> Draft:
     """Return the event of a gate's result, with the command that it took the place of."""
     before = state["gates"].get(name, {})
-    original = replaced_command(before, str(fields.get("command"))) if evidence == RUN else None
+    is_declared = "command" in state["recipe"].get("gates", {}).get(name, {})
+    original = None if is_declared else replaced_command(before, str(fields.get("command")))
     if original is not None:
         reason = fields.get("reason") or before.get("reason")
         fields = {**fields, "instead_of": original, **({"reason": reason} if reason else {})}
@@ -100,7 +102,7 @@ def _result(state: Workflow, name: str, fields: Fields, evidence: str, *, passed
 
 
 def replaced_command(gate: Fields, command: str) -> str | None:
-    """Return the command of a gate that failed, if this is another one."""
+    """Return the command of a gate that failed, if ``command`` is another one or none."""
     has_failed = gate.get("evidence") == RUN and gate.get("passed") is False
     own = gate.get("instead_of")
     if own is None and has_failed and gate.get("exit_code") not in NOT_RUN:
@@ -335,6 +337,10 @@ def set_context(_state: Workflow, args: Fields) -> Decision:
     values = args["values"]
     if not values:
         return Refusal("invalid", "set: nothing is given", "holdfast set key=value")
+    kept = [key for key in values if key in (*OF_FOLDER, "feature_file")]
+    if kept:
+        why = f"set: {kept[0]} is the position in a folder of features, which Holdfast keeps"
+        return Refusal("invalid", why, "give it another name: key=value")
     return bad_values(values) or [{"type": "context_set", "data": {"values": values}}]
 
 

@@ -32,6 +32,8 @@ from holdfast.core.workflow import (
     with_phase,
 )
 from holdfast.core.workflow.needs import (
+    UNTESTED,
+    is_untested,
     needs_of,
     pending_gates,
     unmet,
@@ -55,7 +57,8 @@ _OWN_PHASE_FIELDS = (
 _PER_FEATURE = ("phase", "step", "cycle", "phases", "tasks", "gates", "tests", "files")
 _PASSING = ("last_task", "removed_tasks")
 """Fields of a feature that the next one begins without."""
-_OF_FOLDER = ("folder_mode", "folder_path", "folder_features", "folder_done")
+OF_FOLDER = ("folder_mode", "folder_path", "folder_features", "folder_done")
+"""Fields of the context that have the position in a folder of features."""
 _IN_WORDS = {
     "branch": "a branch of its own",
     "failure": "a test that fails",
@@ -288,7 +291,7 @@ def start_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
         "wrong_order",
         f"{tried}: {name} does not follow {current['name']}, where {state['id']} stands; "
         f"{' or '.join(following) or 'nothing'} does",
-        "holdfast advance" if following else "holdfast complete",
+        f"holdfast show {state['id']}",
         next=following,
     )
 
@@ -586,6 +589,8 @@ def describe_pending(items: Fields) -> str:
 
 def _in_words(kind: str, names: list[object]) -> str:
     listed = ", ".join(map(str, names))
+    if names == [UNTESTED]:
+        return "tests that pass on what was committed"
     return _IN_WORDS[kind].format(listed) if kind in _IN_WORDS else f"{kind} {listed}"
 
 
@@ -652,7 +657,7 @@ def _cleaned(state: Workflow, _data: Fields, at: str) -> Workflow:
 def next_feature(state: Workflow) -> str | None:
     """Return the feature after the current one; ``None`` after the last."""
     context = state["context"]
-    if context.get("folder_mode") is not True:
+    if not _is_in_folder(state):
         return None
     done = [*_context_paths(context, "folder_done"), context.get("feature_file")]
     return next(
@@ -660,9 +665,15 @@ def next_feature(state: Workflow) -> str | None:
     )
 
 
+def _is_in_folder(state: Workflow) -> bool:
+    """Return whether the workflow goes through a folder of features, as its recipe allows."""
+    allows = "folder_mode" in state["recipe"].get("context", {})
+    return allows and state["context"].get("folder_mode") is True
+
+
 def feature_position(state: Workflow) -> tuple[int, int]:
     """Return the current feature's number, and how many there are; 0, 0 without a folder."""
-    if state["context"].get("folder_mode") is not True:
+    if not _is_in_folder(state):
         return 0, 0
     total = len(_context_paths(state["context"], "folder_features"))
     return min(len(_context_paths(state["context"], "folder_done")) + 1, total), total
@@ -671,11 +682,11 @@ def feature_position(state: Workflow) -> tuple[int, int]:
 def other_context(state: Workflow) -> Fields:
     """Return the context without what names and the folder position already show."""
     names = (state["subject"], state["title"])
-    in_folder = state["context"].get("folder_mode") is True
+    in_folder = _is_in_folder(state)
     return {
         key: value
         for key, value in state["context"].items()
-        if key not in _OF_FOLDER and not (key in _OF_FEATURE and (in_folder or value in names))
+        if key not in OF_FOLDER and not (key in _OF_FEATURE and (in_folder or value in names))
     }
 
 
@@ -705,8 +716,9 @@ def overruled(state: Workflow, skipped: Fields) -> str:
     phases = state["phases"]
     lists = {
         "forced": short_names(skipped),
-        "skipped": [phase["name"] for phase in phases if phase["status"] == "skipped"],
+        "skipped": [phase["name"] for phase in phases if _is_passed_over(state, phase)],
         "claimed": [phase["name"] for phase in phases if phase.get("claimed")],
+        "untested": [f"task {task['id']}" for task in state["tasks"] if is_untested(state, task)],
         "removed": [f"task {name}" for name in state.get("removed_tasks", ())],
         "waived": waived_gates(state),
         "replaced": [
@@ -719,6 +731,19 @@ def overruled(state: Workflow, skipped: Fields) -> str:
         lists["recipe"] = [state["recipe"]["differs"]]
     parts = [f"{how}: {', '.join(names)}" for how, names in lists.items() if names]
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _is_passed_over(state: Workflow, phase: Phase) -> bool:
+    """Return whether a phase was skipped, or an edit went past it although it has needs."""
+    if phase["status"] in ("skipped", "completed") or phase["name"] == state["phase"]:
+        return phase["status"] == "skipped"
+    is_before = state["phase"] is not None and _comes_before(state, phase["name"], state["phase"])
+    if not is_before or not needs_of(state, phase["name"]):
+        return False
+    # Where a recipe leaves a choice, one of the phases is enough.
+    choices = [declared.get("next", []) for declared in state["recipe"]["phases"]]
+    others = [name for names in choices if phase["name"] in names for name in names]
+    return all(other["status"] == "pending" for other in state["phases"] if other["name"] in others)
 
 
 def completion_signal(state: Workflow, skipped: Fields) -> str:

@@ -24,6 +24,8 @@ TEST_GATE = "test"
 """The gate that a passing run of the test command passes."""
 CHECKS = (PULL_REQUEST,)
 """The gates that Holdfast can look up."""
+UNTESTED = "untested"
+"""What a commit lacks if files have changed since the tests passed."""
 NOT_RUN = (126, 127)
 """Exit codes of a shell that could not run the command: nothing was tested."""
 NEEDS = ("branch", "tasks", "failure", "tests", "gates", "commit", "approval")
@@ -76,7 +78,11 @@ def _missing(state: Workflow, phase: Phase, need: str, facts: Fields | None) -> 
         return []
     if need == "branch":
         return ["missing"] if is_branch_missing(facts) else []
-    return [] if is_new_commit(state, facts.get("head")) else ["missing"]
+    if not is_new_commit(state, facts.get("head")):
+        return ["missing"]
+    tests = state["tests"]
+    is_tested = tests.get("evidence") == RUN and tests.get("tree") is not None
+    return [UNTESTED] if is_tested and facts.get("tree") not in (None, tests["tree"]) else []
 
 
 def is_branch_missing(facts: Fields | None) -> bool:
@@ -172,6 +178,19 @@ def missing_for_task(state: Workflow, task: Task, inner: str) -> list[str]:
     return [item for need in needs for item in missing_run(state, need, task, inner)]
 
 
+def is_untested(state: Workflow, task: Task) -> bool:
+    """Return whether a task is done, and its recipe's tests of it were not seen."""
+    needs = state["recipe"].get("task_needs", {})
+    if task["status"] != "completed" or not needs:
+        return False
+    if "phases" not in task:
+        return bool(task.get("claimed"))  # The feature's list had it ticked.
+    went = [name for name, status in task.get("phases", {}).items() if status == "completed"]
+    seen = {need for name in went for need in needs.get(name, [])}
+    asked = {need for names in needs.values() for need in names}
+    return bool(task.get("claimed")) or seen != asked
+
+
 # Gates
 
 
@@ -221,8 +240,9 @@ def with_stale_gates(state: Workflow, facts: Fields | None) -> Workflow:
 
 
 def was_run(state: Workflow) -> bool:
-    """Return whether a gate rests on a run, which a later edit can make stale."""
-    return any(gate.get("tree") is not None for gate in state["gates"].values())
+    """Return whether a gate or the tests rest on a run, which a later edit can make stale."""
+    results = [*state["gates"].values(), state["tests"]]
+    return any(result.get("tree") is not None for result in results)
 
 
 def pending_gates(state: Workflow) -> list[str]:

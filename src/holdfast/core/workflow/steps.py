@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.core.refusal import Refusal, bad_text, shell_word
 from holdfast.core.workflow import (
     decides,
+    declared_phase,
     evidence,
     evolve,
     find_phase,
@@ -13,8 +14,10 @@ from holdfast.core.workflow import (
 )
 from holdfast.core.workflow.lifecycle import advance, start_phase
 from holdfast.core.workflow.needs import (
+    CHECK,
     CLAIM,
     RUN,
+    evidence_of,
     failing_command,
     gates_of,
     mark_of_run,
@@ -34,6 +37,20 @@ if TYPE_CHECKING:
 
 CYCLE = ("red", "green", "refactor")
 """The phases, of a workflow or of a task, that have a command of their own."""
+
+
+@decides("advance_to_branch")
+def advance_to_branch(state: Workflow, args: Fields) -> Decision:
+    """Complete the current phase, and the next one too if it asks for nothing but this branch."""
+    moves = advance(state, args)
+    if isinstance(moves, Refusal):
+        return moves
+    after = _after(state, moves)
+    declared = declared_phase(after, after["phase"])
+    if declared is None or not declared.get("sets_branch") or unmet(after, args.get("facts")):
+        return moves
+    following = advance(after, args)
+    return moves if isinstance(following, Refusal) else [*moves, *following]
 
 
 @decides("enter_step")
@@ -171,10 +188,13 @@ def record_gate(state: Workflow, args: Fields) -> Decision:
     """
     drafts = _moves_to_gate(state, args)
     for name in (args["gate"], *args.get("also", ())):
-        recorded = evidence.record_gate(state, {**args, "gate": name})
+        kind = args.get("evidence", CLAIM)
+        if kind == CHECK and evidence_of(state, name) != CHECK:
+            kind = CLAIM
+        recorded = evidence.record_gate(state, {**args, "gate": name, "evidence": kind})
         if isinstance(recorded, Refusal):
             return recorded
-        is_claim = args["passed"] and args.get("evidence", CLAIM) == CLAIM
+        is_claim = args["passed"] and kind == CLAIM
         if is_claim and (refusal := _refuse_early_claim(_after(state, drafts), name)):
             return refusal
         drafts += recorded
@@ -203,7 +223,7 @@ def _moves_to_gate(state: Workflow, args: Fields) -> list[Draft]:
         return []
     if args["gate"] not in gates_of(state, following[0]):
         return []
-    moves = advance(state, args)
+    moves = advance(state, {"facts": args.get("facts", {})})
     return [] if isinstance(moves, Refusal) else moves
 
 
