@@ -21,7 +21,7 @@ def test_briefed_after_manual_compaction(claude):
     assert claude.place.events("briefing_delivered")[-1]["data"]["source"] == "compact"
     claude.go_on("Go on. <<say on>>")
     text = delivered(claude.place, claude.stub.after_summing_up(), workflow, "compact")
-    assert "NEXT: when load_feature is done: holdfast advance" in text
+    assert "NEXT: when load_feature is done, create the branch of this work: holdfast" in text
     assert "Never log a password" in text
 
 

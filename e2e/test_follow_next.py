@@ -9,7 +9,7 @@ from clients import kill
 from follower import BRANCH, CODE, FEATURE, TASKS, TEST, Follower, cases, code
 from transcripts import answers, transcript
 
-COMMANDS = 18
+COMMANDS = 14
 """How many commands of Holdfast it takes; none is run twice because a context was lost."""
 CYCLE = dict.fromkeys(("red", "green", "refactor"), "completed")
 GATES = {
@@ -91,7 +91,7 @@ def test_dev_is_finished_across_a_compaction_and_a_kill(claude, follower):
     killed_before(claude, "holdfast commit")
     claude.say("Go on.")
     commands = finished(claude)
-    assert len(commands) == COMMANDS + 6  # git: add (once more after the kill), diff, push
+    assert len(commands) == COMMANDS + 5  # git: add (once more after the kill), diff, push
     assert len(claude.place.events("context_compacted")) == 1
 
 
