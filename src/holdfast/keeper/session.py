@@ -11,7 +11,7 @@ from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import is_floating
 from holdfast.core.workflow.lifecycle import completion_signal
-from holdfast.errors import Fault, Refused
+from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import aggregate_of, is_workflow, stream_of
 from holdfast.keeper.facts import Facts
 from holdfast.keeper.requests import find_repeat, fingerprint, refuse_other_request
@@ -72,8 +72,14 @@ class Receipt:
 
     @property
     def facts(self) -> Fields | None:
-        """What the next step depends on outside the workflow, as it is now."""
-        return None if self.read_facts is None else self.read_facts(self.state)
+        """What the next step depends on outside the workflow, as it is now.
+
+        If it cannot be read, the next step does without: what was asked for is done.
+        """
+        try:
+            return None if self.read_facts is None else self.read_facts(self.state)
+        except (OSError, HoldfastError):
+            return None
 
 
 class Session:

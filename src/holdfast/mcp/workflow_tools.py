@@ -200,7 +200,7 @@ def _briefed(keeper: Keeper, receipt: Receipt, **more: Json) -> Fields:
     briefing = ""
     try:
         briefing = keeper.briefing(state=receipt.state, notes=receipt.notes)
-        if keeper.session.id and not receipt.is_repeat:
+        if keeper.session.id:
             keeper.note_briefing(briefing, "resume", workflow=receipt.state["id"])
     except Fault as fault:
         # The workflow is taken up, even if its briefing cannot be made or recorded.

@@ -455,7 +455,7 @@ class Summary:
             self.briefing = keeper.briefing(state=self.state, notes=receipt.notes)
             self._briefed_notes = len(receipt.notes)
             self.missing = keeper.missing_reading(self.state)
-            if not (self.has_panel or receipt.is_repeat):
+            if not self.has_panel:
                 keeper.note_briefing(self.briefing, "resume", workflow=self.state["id"])
         except Fault as fault:
             # The workflow is resumed, even if its briefing cannot be made or recorded.

@@ -133,7 +133,8 @@ def _with_rules(before: Workflow, edited: Workflow) -> Workflow:
     after["removed_tasks"] = [*before.get("removed_tasks", []), *removed]
     if not after["removed_tasks"]:
         del after["removed_tasks"]
-    after["tasks"] = [_believed_task(find_task(before, t["id"]), t) for t in after["tasks"]]
+    if "task_needs" in recipe:
+        after["tasks"] = [_believed_task(find_task(before, t["id"]), t) for t in after["tasks"]]
     return _with_own_phases(before, after)
 
 
