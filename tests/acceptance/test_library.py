@@ -22,7 +22,7 @@ METHODS = {
     "recipes show": "recipe",
     "status": "workflows",
     "show": "show",
-    "resume": "resume briefing note_briefing missing_reading needs_explicit_id",
+    "resume": "resume briefing note_briefing needs_delivery missing_reading needs_explicit_id",
     "log": "log follow",
     "complete": "complete",
     "abandon": "abandon",

@@ -62,6 +62,8 @@ class Keeper:
             resumed=True,
             signal="DEV_COMPLETE: dev-1",
             undone={"what": "task 3 done", "back": ["task 3 is pending again"], "undoes": [3]},
+            is_repeat=False,
+            output="",
         )
 
     def answers(self):

@@ -71,13 +71,16 @@ def test_the_picture_says_how_far_it_is_and_where_it_goes_on():
 def test_a_long_line_is_wrapped_between_words():
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     out.isatty = lambda: True
-    receipt = SimpleNamespace(state=workflow(LONG), notes=[], facts=None)
+    receipt = SimpleNamespace(
+        is_repeat=False, output="", state=workflow(LONG), notes=[], facts=None
+    )
     keeper = SimpleNamespace(
         resume=lambda **_target: receipt,
         has_initiatives=lambda: False,
         briefing=lambda **_state: "",
         needs_explicit_id=lambda _state: False,
         missing_reading=lambda _state: [],
+        needs_delivery=lambda _receipt: False,
         session=SimpleNamespace(id=None),
         workspace=SimpleNamespace(branch=lambda: "feat/login"),
     )

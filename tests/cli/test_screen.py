@@ -72,7 +72,14 @@ def row(word="word", **fields):
 
 def receipt_of(state, word="word"):
     return SimpleNamespace(
-        state=state, record=word, seqs=[7], notes=[word], resumed=False, facts=None
+        is_repeat=False,
+        output="",
+        state=state,
+        record=word,
+        seqs=[7],
+        notes=[word],
+        resumed=False,
+        facts=None,
     )
 
 
@@ -92,6 +99,7 @@ def a_keeper(word):
         briefing=lambda **_state: f"{word}\nsecond line",
         needs_explicit_id=lambda _state: True,
         missing_reading=lambda _state: [word],
+        needs_delivery=lambda _receipt: False,
         session=SimpleNamespace(id=None),
         workspace=SimpleNamespace(branch=lambda: word),
         workflows=lambda **_options: ([row(word), row(word, phase=None)], [word]),

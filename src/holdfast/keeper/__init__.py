@@ -161,6 +161,7 @@ class Keeper:
         with self.session.transaction() as tx:
             repeated = self.session.repeat(tx, id, request_digest=request_digest)
             if repeated is not None:
+                repeated.state = self._beside_tree(repeated.state)
                 return repeated
             stream = self._to_resume(tx, workflow)
             state: Workflow = tx.load(stream)
@@ -687,6 +688,16 @@ class Keeper:
         from holdfast.workspace import settings
 
         return settings.load(self.workspace.root).enforced
+
+    def needs_delivery(self, receipt: Receipt) -> bool:
+        """Return whether the briefing of this answer is still to be recorded as delivered.
+
+        A request that is repeated may have been killed before that.
+        """
+        session = self.session.id
+        if not session:
+            return False
+        return not receipt.is_repeat or self.awaits_briefing(receipt.state["id"], session)
 
     def completed_here(self) -> Workflow | None:
         """Return the workflow that this session completed last; ``None`` if there is none."""

@@ -199,8 +199,10 @@ def _briefed(keeper: Keeper, receipt: Receipt, **more: Json) -> Fields:
     """Return the answer to a call that took a workflow up, with its briefing."""
     briefing = ""
     try:
-        briefing = keeper.briefing(state=receipt.state, notes=receipt.notes)
-        if keeper.session.id:
+        # That the request is a repeated one says nothing about the work.
+        notes = [] if receipt.is_repeat else receipt.notes
+        briefing = keeper.briefing(state=receipt.state, notes=notes)
+        if keeper.needs_delivery(receipt):
             keeper.note_briefing(briefing, "resume", workflow=receipt.state["id"])
     except Fault as fault:
         # The workflow is taken up, even if its briefing cannot be made or recorded.

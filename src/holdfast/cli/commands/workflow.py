@@ -452,10 +452,12 @@ class Summary:
         """False for a session, which gets the briefing on a terminal too."""
         try:
             self.branch = keeper.workspace.branch()
-            self.briefing = keeper.briefing(state=self.state, notes=receipt.notes)
-            self._briefed_notes = len(receipt.notes)
+            # That the request is a repeated one says nothing about the work.
+            notes = [] if receipt.is_repeat else receipt.notes
+            self.briefing = keeper.briefing(state=self.state, notes=notes)
+            self._briefed_notes = len(notes)
             self.missing = keeper.missing_reading(self.state)
-            if not self.has_panel:
+            if keeper.needs_delivery(receipt):
                 keeper.note_briefing(self.briefing, "resume", workflow=self.state["id"])
         except Fault as fault:
             # The workflow is resumed, even if its briefing cannot be made or recorded.
