@@ -20,6 +20,7 @@ from __future__ import annotations
 from holdfast.core.record_formats import FORMATS
 from holdfast.core.time import duration_s, epoch_ms
 from holdfast.core.workflow import blank, find_phase, pending_phase
+from holdfast.core.workflow.edits import among
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -573,14 +574,7 @@ def _declaration(declared: RecipePhase | None, phase: Phase, names: list[str]) -
         if "steps" in phase:
             new["steps"] = phase["steps"]
         return new
-    following = [name for name in declared.get("next", ()) if name in names]
-    if following == declared.get("next", []):
-        return declared
-    fields: Json = {key: value for key, value in declared.items() if key != "next"}
-    if following:
-        fields["next"] = following
-    fitting: RecipePhase = fields
-    return fitting
+    return among(declared, set(names))
 
 
 # Position

@@ -172,7 +172,7 @@ def _with_own_phases(before: Workflow, edited: Workflow) -> Workflow:
             phases.insert(position, {**phase, **skipped})  # type: ignore[typeddict-item]
     rules = new | {renamed.get(name, name): _under_other_names(own[name], renamed) for name in own}
     there = {phase["name"] for phase in phases}
-    declared = [_among(rules.get(p["name"], {"name": p["name"]}), there) for p in phases]
+    declared = [among(rules.get(p["name"], {"name": p["name"]}), there) for p in phases]
     recipe: Recipe = {**edited["recipe"], "phases": declared}
     if "cycles_at" in before["recipe"]:
         recipe["cycles_at"] = _renamed(before["recipe"]["cycles_at"], renamed)
@@ -198,7 +198,7 @@ def _under_other_names(phase: RecipePhase, renamed: dict[str, str]) -> RecipePha
     return changed
 
 
-def _among(phase: RecipePhase, names: set[str]) -> RecipePhase:
+def among(phase: RecipePhase, names: set[str]) -> RecipePhase:
     """Return a phase of a recipe that leads only to phases which exist."""
     following = [name for name in phase.get("next", []) if name in names]
     if following == phase.get("next", []):
