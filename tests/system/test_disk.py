@@ -8,6 +8,7 @@ import os
 import pytest
 
 from holdfast.system import disk, kernel
+from support.disks import RecordingDisk
 
 FULL = 51
 
@@ -68,3 +69,9 @@ def test_a_full_sync_that_failed_is_not_tried_in_another_way(elsewhere):
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         made.sync(0)
     assert called == [FULL]
+
+
+def test_a_durable_view_is_found_under_its_name_after_a_power_cut(tmp_path):
+    recording = RecordingDisk(tmp_path)
+    recording.replace_view(str(tmp_path / "view.json"), b"{}", durable=True)
+    assert recording.log[-1] == ("sync_folder", str(tmp_path))

@@ -194,7 +194,10 @@ class LoopFolder:
         memory = {**self.memory, **changes}
         if memory != self.memory:
             self.memory = memory
-            self._disk.make_folder(os.path.dirname(self._memory_path), 0o700)
+            folder = os.path.dirname(self._memory_path)
+            if not os.path.isdir(folder):
+                self._disk.make_folder(folder, 0o700)
+                self._disk.sync_folder(os.path.dirname(folder))
             self._disk.replace_view(
                 self._memory_path, json_text.line_of(memory).encode(), durable=True
             )

@@ -187,12 +187,17 @@ class Disk:
         return None
 
     def replace_view(self, path: str, data: bytes, *, durable: bool = False) -> None:
-        """Replace a file that only Holdfast writes. Its earlier content is not kept."""
+        """Replace a file that only Holdfast writes. Its earlier content is not kept.
+
+        If ``durable``, a power cut after it leaves the new content under this name.
+        """
         spare = f"{path}.{os.getpid()}{SPARE}"
         self.remove(spare)
         try:
             self.create(spare, data, 0o600, durable=durable)
             self.move(spare, path)
+            if durable:
+                self.sync_folder(os.path.dirname(path))
         except OSError:
             self.remove(spare)
             raise
