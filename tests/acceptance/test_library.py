@@ -111,7 +111,7 @@ METHODS = {
     "clean": "clean",
     "sync": "sync",
     "hook": "has_initiatives current_workflow owned_workflows take_in_notes enforced"
-    " awaits_briefing completed_here workflow_to_brief changed_since_stop note_stop",
+    " awaits_briefing workflow_to_brief changed_since_stop note_stop",
     "verify": "verify",
     "repair": "repair",
     "export": "export",

@@ -331,8 +331,7 @@ def _commit_step(about: str) -> NextStep:
 def _gate_step(state: Workflow, name: str, facts: Fields | None) -> NextStep:
     """Return how a gate is passed: by a run, a claim, or what can be looked up."""
     gate, taken = state["gates"][name], evidence_of(state, name)
-    declared = state["recipe"].get("gates", {}).get(name, {})
-    is_known = "command" in declared or name in (facts or {}).get("commands", ())
+    is_known = _has_command(state, name, facts)
     about = f"gate {name}"
     if gate.get("passed") is False:
         about = f"gate {name} failed: fix it, then"
@@ -358,16 +357,21 @@ def _gate_step(state: Workflow, name: str, facts: Fields | None) -> NextStep:
     return NextStep(about, ["gate", "run", name, "--", "COMMAND"], COMMAND=meaning)
 
 
+def _has_command(state: Workflow, gate: str, facts: Fields | None) -> bool:
+    """Return whether the recipe or the settings say what a gate runs."""
+    declared = state["recipe"].get("gates", {}).get(gate, {})
+    return "command" in declared or gate in (facts or {}).get("commands", ())
+
+
 def _claimed_alike(state: Workflow, name: str, facts: Fields | None) -> list[str]:
     """Return the other gates of the same phase that are due and take the same claim."""
-    commands = (facts or {}).get("commands", ())
     return [
         other
         for other in pending_gates(state)
         if other != name
         and evidence_of(state, other) == CLAIM
         and state["gates"][other].get("status", "pending") == "pending"
-        and other not in commands
+        and not _has_command(state, other, facts)
         and any({name, other} <= set(gates_of(state, p["name"])) for p in state["phases"])
     ]
 

@@ -150,9 +150,9 @@ def _without_workflow(call: HookCall, source: str) -> Plan:
 
     texts, summary = [], "tell of the initiative"
     # A compaction may have taken the last answer, too.
-    state = call.keeper.completed_here() if source == "compact" else None
+    state = call.keeper.session.completed() if source == "compact" else None
     if state is not None:
-        signal = quoted(completion_signal(state, state.get("skipped", {})), 500)
+        signal = quoted(completion_signal(state), 500)
         summary = f"tell that {state['id']} is completed"
         texts.append(
             f"Holdfast: this session has completed {state['id']}, and nothing of it is left to do. "

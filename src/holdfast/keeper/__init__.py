@@ -699,10 +699,6 @@ class Keeper:
             return False
         return not receipt.is_repeat or self.awaits_briefing(receipt.state["id"], session)
 
-    def completed_here(self) -> Workflow | None:
-        """Return the workflow that this session completed last; ``None`` if there is none."""
-        return self.session.completed()
-
     def awaits_briefing(self, workflow: str, session: str, lost_at: str = "") -> bool:
         """Return whether this session has no briefing since the last compaction.
 

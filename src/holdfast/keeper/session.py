@@ -363,7 +363,7 @@ class Session:
         if isinstance(picked, Refusal) and picked.details["candidates"] == []:
             done = self.completed()
             if done is not None:
-                signal = completion_signal(done, done.get("skipped", {}))
+                signal = completion_signal(done)
                 picked.message += f"; this session completed {done['id']} ({signal})"
         return picked
 

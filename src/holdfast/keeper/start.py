@@ -279,7 +279,7 @@ def _check_not_completed(
     state: Workflow | None = tx.load(plan.id)
     if state is None or state["status"] != "completed":
         return
-    holder, signal = state["session"], completion_signal(state, state.get("skipped", {}))
+    holder, signal = state["session"], completion_signal(state)
     if session.id and holder and holder["id"] == session.id and not again:
         message = f"start: this session completed {plan.id} ({signal}); --again begins it once more"
         raise Refused("already", message, f"holdfast show {plan.id}")

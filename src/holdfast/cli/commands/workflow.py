@@ -25,6 +25,7 @@ from holdfast.core.workflow import (
     is_floating,
     unread,
 )
+from holdfast.core.workflow.evidence import OWN_GATE_FIELDS
 from holdfast.core.workflow.lifecycle import (
     describe_pending,
     feature_position,
@@ -52,11 +53,7 @@ _COMMIT_CHARS = 12
 _PHASE_FIELDS = (
     "name", "status", "started_at", "completed_at", "approved", "claimed", "reason", "steps",
 )  # fmt: skip
-_GATE_FIELDS = (
-    "status", "passed", "last_run", "evidence", "command", "timeout", "exit_code", "signal",
-    "timed_out", "cancelled", "duration_ms", "output_tail", "commit", "tree", "reason",
-    "waived_at", "instead_of", "claimed", "pushed_to",
-)  # fmt: skip
+_GATE_FIELDS = (*OWN_GATE_FIELDS, "timeout")
 _RECIPE_OPTIONAL_COLUMNS = ("title", "source", "format")
 _RECIPE_FACTS = {
     "ttl": "ttl",

@@ -63,7 +63,7 @@ _SEEN_IN_RUN = ("ran_in", "failure")
 _LESSON = ("name", "when", "problem", "solution", "learned")
 
 
-def record_gate(state: Workflow, args: Fields) -> Decision:
+def record_one_gate(state: Workflow, args: Fields) -> Decision:
     """Record a gate's result. An undeclared gate begins with its first result.
 
     A claim that a gate passed is refused if the recipe asks for a run. No claim takes the place of

@@ -746,11 +746,14 @@ def _is_passed_over(state: Workflow, phase: Phase) -> bool:
     return all(other["status"] == "pending" for other in state["phases"] if other["name"] in others)
 
 
-def completion_signal(state: Workflow, skipped: Fields) -> str:
+def completion_signal(state: Workflow, skipped: Fields | None = None) -> str:
     """Return the line that scripts wait for: ``DEV_COMPLETE: event infrastructure``.
 
-    It ends with what was not done as the recipe asks, if anything was.
+    It ends with what was not done as the recipe asks, if anything was. ``skipped`` is what was
+    pending when it was forced; by default, what a completed workflow has kept of that.
     """
+    if skipped is None:
+        skipped = state.get("skipped", {})
     context, subject = state["context"], state["subject"]
     path = (
         context.get("feature_file")

@@ -120,25 +120,13 @@ def is_step_done(state: Workflow, step: str) -> bool:
 def _move_to_tasks(state: Workflow, args: Fields) -> tuple[list[Draft], Workflow] | Refusal:
     """Return the events that lead to the phase of the tasks, and the state there."""
     drafts: list[Draft] = []
-    for _ in state["phases"]:
-        current = state["phase"]
-        if current is None or "tasks" in needs_of(state, current) or not _is_ahead(state, current):
-            break
+    for _ in phases_before(state, args["step"]):
         moves = advance(state, args)
         if isinstance(moves, Refusal):
             return moves
         drafts += moves
         state = _after(state, moves)
     return drafts, state
-
-
-def _is_ahead(state: Workflow, current: str) -> bool:
-    """Return whether a later phase is the one of the tasks."""
-    names = [phase["name"] for phase in state["phases"]]
-    later = names[names.index(current) + 1 :] if current in names else []
-    return bool(next_phases(state, current)) and any(
-        "tasks" in needs_of(state, name) for name in later
-    )
 
 
 def _after(state: Workflow, drafts: list[Draft]) -> Workflow:
@@ -191,7 +179,7 @@ def record_gate(state: Workflow, args: Fields) -> Decision:
         kind = args.get("evidence", CLAIM)
         if kind == CHECK and evidence_of(state, name) != CHECK:
             kind = CLAIM
-        recorded = evidence.record_gate(state, {**args, "gate": name, "evidence": kind})
+        recorded = evidence.record_one_gate(state, {**args, "gate": name, "evidence": kind})
         if isinstance(recorded, Refusal):
             return recorded
         is_claim = args["passed"] and kind == CLAIM
