@@ -53,7 +53,7 @@ def _whole_passes(
     shop: Workshop, sizes: Sizes, compared: Workspace, long: Workspace
 ) -> list[Row | Missing]:
     """Measure what reads every event: its time against one pass, its memory against less."""
-    verify = [*shop.best, "verify", "--everything"]
+    verify = [*shop.best, "verify", "--all"]
     one_pass = [shop.python, "-I", "-c", _ONE_PASS, long.ledger_file()]
     samples = {
         "one pass": lambda: process(one_pass, long.folder, shop.env),
@@ -64,12 +64,12 @@ def _whole_passes(
     many, few = sizes.events[-1], sizes.compared_events
     medians = middle(times)
     detail = ", ".join(f"{name} {ms / 1_000:.1f} s" for name, ms in medians.items())
-    what = f"`verify --everything` at {many:,} events / one pass over their rows"
+    what = f"`verify --all` at {many:,} events / one pass over their rows"
     rows: list[Row | Missing] = [
         Row(what, ratio(times, "verify", "one pass"), 10, detail=detail, medians_ms=medians)
     ]
     for name, argv in (
-        ("verify --everything", verify),
+        ("verify --all", verify),
         ("log", [*shop.best, "log"]),
         ("log --json", [*shop.best, "log", "--json"]),
     ):

@@ -24,6 +24,7 @@ from sizes import FULL, QUICK, TINY
 from transitions import measure_transitions
 from trees import measure_trees
 from writers import measure_writers
+from year import measure_year
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ GROUPS = {
     "writers": measure_writers,
     "history": _long_histories,
     "many": measure_many,
+    "year": measure_year,
     "trees": measure_trees,
     "server": measure_server,
     "graph": measure_graph,

@@ -24,6 +24,8 @@ class Sizes:
     """How often the longest history is read from its first event to its last."""
     workflows: tuple[int, ...]
     """How many workflows are active, from few to many; as many have ended."""
+    year: tuple[int, int]
+    """The events and the ended workflows of a year of twenty agents."""
     writers: int
     per_writer: int
     writer_rounds: int
@@ -49,6 +51,7 @@ FULL = Sizes(
     history_rounds=25,
     pass_rounds=3,
     workflows=(10, 100, 1_000, 10_000),
+    year=(1_000_000, 20_000),
     writers=8,
     per_writer=150,
     writer_rounds=5,
@@ -72,6 +75,7 @@ QUICK = Sizes(
     history_rounds=9,
     pass_rounds=3,
     workflows=(10, 100, 2_000),
+    year=(100_000, 2_000),
     writers=8,
     per_writer=60,
     writer_rounds=3,
@@ -95,6 +99,7 @@ TINY = Sizes(
     history_rounds=2,
     pass_rounds=1,
     workflows=(2, 5),
+    year=(1_500, 20),
     writers=2,
     per_writer=3,
     writer_rounds=1,

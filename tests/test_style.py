@@ -54,6 +54,32 @@ MAY_WRITE = {
         for name, what in SQLITE.items()
     },
 }
+MAY_READ = {
+    "system/disk.py": "whole files of at most MAX_FILE_BYTES, or as many bytes as its caller says",
+    "workspace/location.py": "as many bytes of a file, or names of a folder, as a constant says",
+    "hooks/quick_check.py": "MAX_EVENT_BYTES of standard input",
+    "mcp/stdio.py": "MAX_LINE_BYTES of standard input at a time",
+    "evidence/run.py": "the output of a command, of which the beginning and the end are kept",
+    "evidence/git.py": "a file in blocks, to count its lines",
+    "evidence/tree.py": "every file of the work tree in blocks, in a run of a gate",
+    "keeper/start.py": "MAX_NAMES names below a folder that the caller named",
+    "keeper/transfer.py": "a file that the caller named, in lines of at most _MAX_LINE_BYTES",
+    "cli/commands/watch.py": "64 bytes of a terminal",
+    "cli/demo.py": "files that the demonstration itself wrote",
+    "cli/commands/completion.py": "a script that is part of the package",
+    "storage/database.py": "the kernel's list of mounts, a script of the package, a copy of ours",
+    "layers/graph/mcp_delivery.py": "nothing: it opens the null device",
+    **dict.fromkeys(
+        ("system/kernel.py", "system/process_tree.py", "keeper/session.py"),
+        "files of the kernel about processes and locks",
+    ),
+}
+"""Who reads files and folders itself, and what bounds that; all others call the first two."""
+READERS = re.compile(
+    r"(?:io\.)?open|(?:os|posix)\.(?:open|fdopen|p?readv?|listdir|scandir|f?walk|sendfile)"
+    r"|.*\.(?:read_text|read_bytes|iterdir|r?glob)"
+)
+READING_MODULES = {"glob", "pathlib", "mmap", "linecache", "fileinput"}
 OS_WRITERS = re.compile(
     "f?chmod|f?chown|fdatasync|fsync|f?truncate|link|makedirs|mkdir|mkfifo|mknod|remove|removedirs"
     "|renames?|replace|rmdir|symlink|unlink|utime"
@@ -391,6 +417,45 @@ def test_a_write_is_recognised(code):
 )
 def test_a_read_is_no_write(code):
     assert not any(writing(node) for node in ast.walk(ast.parse(code)))
+
+
+# Who reads
+
+
+def reading(node):
+    """What a call or an import reads with, or ``None``."""
+    if isinstance(node, ast.Import):
+        return next((a.name for a in node.names if a.name in READING_MODULES), None)
+    if isinstance(node, ast.ImportFrom):
+        if node.module in READING_MODULES:
+            return node.module
+        taken = [a.name for a in node.names] if node.module in ("os", "posix", "io") else []
+        return next((name for name in taken if READERS.fullmatch(f"os.{name}")), None)
+    name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    return name if READERS.fullmatch(name) else None
+
+
+def test_a_file_or_folder_is_read_where_its_size_is_bounded():
+    readers = {
+        path.relative_to(SOURCE / "holdfast").as_posix(): f"{shown(path)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if reading(node) and node not in typing_alone(path)
+    }
+    assert not {where for name, where in readers.items() if name not in MAY_READ}
+    assert not MAY_READ.keys() - readers.keys(), "these read nothing any more"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open(p)", "open(fd, 'rb')", "os.open(p, os.O_RDONLY)", "os.read(0, 9)", "os.listdir(p)",
+        "os.scandir(p)", "os.walk(p)", "Path(p).read_text()", "folder.iterdir()", "import glob",
+        "from os import listdir", "from pathlib import Path", "os.pread(fd, 9, 0)",
+    ],
+)  # fmt: skip
+def test_a_read_is_recognised(code):
+    assert any(reading(node) for node in ast.walk(ast.parse(code)))
 
 
 # What the documents and the settings say

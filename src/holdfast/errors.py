@@ -46,7 +46,10 @@ def damaged_ledger(path: str, why: str) -> Fault:
 
 def damaged_graph(path: str, why: str) -> Fault:
     """Return the fault of a memory graph that SQLite cannot read."""
-    hint = f"keep it for a look and begin anew: mv {path} {path}.damaged"
+    hint = (
+        f"keep it for a look: mv {path} {path}.damaged; the next call begins anew, with what the "
+        "JSONL file has"
+    )
     return Fault("graph_damaged", f"the graph {path} is {_damaged(why)}", hint, path=path)
 
 
@@ -80,6 +83,18 @@ def newer_file(path: str, version: object) -> Fault:
     """Return the fault of a file that a newer version of Holdfast wrote."""
     message = f"a newer Holdfast wrote {path} (version {version}); this one would lose what it says"
     return Fault("newer_file", message, INSTALL_NEWER, path=path)
+
+
+def refuse_newer(path: str, version: object, known: int) -> None:
+    """Raise ``Fault`` if a file has a version that this Holdfast does not know; none is the first.
+
+    A version such as ``1.4`` counts by the number before its first dot.
+    """
+    if version is None:
+        return
+    number = str(version).partition(".")[0]
+    if isinstance(version, bool) or not number.isdecimal() or int(number[:9]) > known:
+        raise newer_file(path, version)
 
 
 INSTALL_NEWER = "install the newer Holdfast: git pull in its checkout, then pip install ."

@@ -48,6 +48,16 @@ def test_where_nothing_was_begun_it_says_how_to_begin(repo):
     assert (answer["workflows"], answer["mine"], answer["git"]) == ([], None, True)
 
 
+def test_after_init_it_is_not_offered_again(repo):
+    repo.ok("init")
+    _, answer = ask_without_trace(repo)
+    assert commands(answer) == [
+        "holdfast start RECIPE SUBJECT",
+        "holdfast recipes",
+        "holdfast demo",
+    ]
+
+
 def test_outside_of_git_it_says_so_and_makes_no_folder(folder):
     text, answer = ask_without_trace(folder)
     assert text.startswith("work · not a git repository\n")
@@ -207,6 +217,9 @@ def test_a_damaged_ledger_comes_first(repo):
 
 
 def test_a_ledger_that_cannot_be_read_is_a_fault(repo):
+    repo.ok("start", "dev", "x")
+    for end in ("", "-wal", "-shm"):
+        os.remove(os.path.join(repo.path, f"{LEDGER}{end}"))
     os.makedirs(os.path.join(repo.path, LEDGER))
     assert repo.refused(exit_code=3)["code"] == "storage"
 

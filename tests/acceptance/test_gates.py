@@ -1,6 +1,9 @@
 """Gates: what was run is evidence until a file changes; what was said is shown as a claim."""
 
 import os
+import shutil
+import signal
+import subprocess
 import sys
 import time
 
@@ -512,3 +515,81 @@ def test_a_claim_is_repeated_after_the_end_and_another_one_is_refused(dev):
     dev.ok(*line)
     assert dev.refused("gate", "record", "spelling", "--failed", "--id", "r1")["code"] == "invalid"
     assert dev.types(dev.ok("log")["events"][0]["stream"]).count("gate_recorded") == 1
+
+
+# Kills
+
+
+@pytest.mark.parametrize(
+    "words", [("gate", "run", "lint"), ("tests", "run"), ("red",)], ids=lambda words: words[0]
+)
+def test_a_killed_command_leaves_nothing_running(dev, words):
+    if words == ("red",):
+        dev.git("switch", "-q", "-c", "feat/x")
+        dev.ok("advance")
+    script = "echo $$ >pid; (setsid sleep 600 & echo $! >>pid); kill -9 $PPID; exec sleep 600"
+    command = [sys.executable, "-m", "holdfast", *words, "--", "sh", "-c", script]
+    done = subprocess.run(command, cwd=dev.path, env=dev.environment, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    with open(os.path.join(dev.path, "pid"), encoding="utf-8") as file:
+        pids = [int(line) for line in file]
+    until = time.monotonic() + 60
+    while any(map(os.path.exists, (f"/proc/{pid}" for pid in pids))):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def fake_git(place, body):
+    """Put a program in git's place that runs this first; return the environment of its users."""
+    place.write("../bin/git", f'#!/bin/sh\n{body}\nexec {shutil.which("git")} "$@"\n')
+    path = os.path.join(os.path.dirname(place.path), "bin")
+    os.chmod(os.path.join(path, "git"), 0o755)
+    return {**place.environment, "PATH": f"{path}:{os.environ['PATH']}"}
+
+
+UNREADABLE = {
+    "git status fails": lambda place: fake_git(place, 'case "$*" in *status*) exit 128;; esac'),
+    "git is gone": lambda place: fake_git(place, "exit 127"),
+    "git fails": lambda place: fake_git(place, "exit 128"),
+    "git's index is broken": lambda place: place.write(".git/index", "nonsense"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_gate_is_stale_where_nobody_can_tell_whether_it_is_fresh(dev, name):
+    dev.ok("gate", "run", "lint", "--", *PASSES)
+    assert gate(dev, "lint")["status"] == "completed"
+    environment = UNREADABLE[name](dev) or dev.environment
+    if name != "git status fails":
+        # The files themselves can be compared, without git.
+        assert dev.run("gate", "list", "--json", env=environment).code == 0
+        dev.write("README.md", "Edited.\n")
+    listed = dev.run("gate", "list", "--json", env=environment)
+    if listed.code == 0:
+        (lint,) = [row for row in listed.json["gates"] if row["name"] == "lint"]
+        assert lint["status"] == "stale"
+    assert "lint" not in str(dev.run("complete", env=environment).out)
+    refused = dev.run("complete", "--json", env=environment)
+    assert refused.code != 0
+    if refused.json["error"]["code"] == "pending":
+        assert "lint" in refused.json["error"]["details"]["pending"]["gates"]
+
+
+def test_what_cannot_be_told_is_said_and_leads_to_git(dev):
+    environment = UNREADABLE["git status fails"](dev)
+    answer = dev.run("gate", "run", "lint", "--json", "--", *PASSES, env=environment)
+    assert answer.json["gate"]["status"] == "stale"
+    assert any("git status fails" in note for note in answer.json["notes"])
+    refused = dev.run("complete", "--json", env=environment).json
+    assert (
+        "nobody can tell whether files changed (git status fails) since"
+        in (refused["error"]["message"])
+    )
+    assert gate(dev, "lint")["status"] == "stale", "a later answer of git makes no run fresh"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root reads everything")
+def test_a_file_that_cannot_be_read_makes_every_run_stale(dev):
+    dev.write("secret.txt", "1\n")
+    os.chmod(os.path.join(dev.path, "secret.txt"), 0)
+    assert dev.ok("gate", "run", "lint", "--", *PASSES)["gate"]["status"] == "stale"

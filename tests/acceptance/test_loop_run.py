@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 
 import pytest
 
@@ -279,6 +280,22 @@ def test_after_ctrl_c_nothing_of_the_turn_is_recorded_and_the_worker_is_gone(rep
         os.kill(worker, 0)
     assert "iteration_recorded" not in repo.types(slug)
     assert drive(repo, slug).code == 0
+
+
+def test_a_killed_run_takes_its_worker_along_and_the_next_one_begins(repo):
+    slug = planned(repo, "one")
+    script = "cat >/dev/null; echo $$ >pid; kill -9 $PPID; exec sleep 600"
+    command = [sys.executable, "-m", "holdfast", "loop", "run", slug, "--", "sh", "-c", script]
+    done = subprocess.run(command, cwd=repo.path, env=repo.environment, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    # The worker inherited the lock, so this waits until it is gone.
+    assert drive(repo, slug).code == 0
+    with open(os.path.join(repo.path, "pid"), encoding="utf-8") as file:
+        worker = file.read().strip()
+    until = time.monotonic() + 60
+    while os.path.exists(f"/proc/{worker}"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_two_runs_of_one_loop_are_not_at_the_same_turn(repo):

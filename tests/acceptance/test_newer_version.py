@@ -14,7 +14,7 @@ import pytest
 from histories import record
 from holdfast import Keeper
 from holdfast.core.json_text import digest
-from holdfast.errors import Fault
+from holdfast.errors import Fault, refuse_newer
 from holdfast.storage import ledger
 from holdfast.storage.database import SCHEMA_VERSION
 
@@ -216,6 +216,51 @@ def test_settings_for_a_newer_one_are_refused_by_their_key(repo):
     assert error["code"] == "bad_settings"
     assert "colour: is unknown" in error["message"]
     assert "if it is for a newer Holdfast: git pull in its checkout" in error["hint"]
+
+
+@pytest.mark.parametrize("version", [2, 1.5e9, "2", "2.0", "next", True])
+def test_any_version_but_the_known_one_is_newer(version):
+    with pytest.raises(Fault) as caught:
+        refuse_newer("trusted.json", version, 1)
+    assert caught.value.code == "newer_file"
+
+
+@pytest.mark.parametrize("version", [None, 1, 0, "1.0", "1.9", 1.0])
+def test_a_version_that_is_known_is_read(version):
+    refuse_newer("trusted.json", version, 1)
+
+
+def test_a_newer_index_is_not_written_over(repo):
+    repo.ok("start", "dev", "feature.md", "--task", "one", "--task", "two")
+    text = '{"schema_version": "2.0", "workflows": {}}\n'
+    repo.write(".claude/workflow-state/index.json", text)
+    for line in ("task start 1", "start dev other.md", "abandon", "repair", "status"):
+        answer = repo.run(*line.split())
+        with open(os.path.join(repo.path, ".claude/workflow-state/index.json")) as file:
+            assert file.read() == text, (line, answer.out)
+    assert "a newer Holdfast wrote" in str(repo.ok("start", "dev", "third.md")["notes"])
+
+
+@pytest.mark.parametrize("version", ["10.0", "2.0", "next"])
+def test_a_record_of_a_newer_format_is_no_edit(repo, version):
+    name = repo.ok("start", "dev", "feature.md", "--task", "one")["workflow"]["record"]
+    document = repo.record(name)
+    document["_schema"]["version"] = version
+    document["tasks"] = []
+    repo.write(name, json.dumps(document))
+    assert repo.state()["tasks"][0]["description"] == "one"
+
+
+@pytest.mark.parametrize("recipe", ["dev", "apex"])
+def test_a_record_with_a_newer_signature_is_no_edit_and_is_kept(repo, recipe):
+    name = repo.ok("start", recipe, "feature.md", "--title", "One")["workflow"]["record"]
+    document = repo.record(name)
+    document["_holdfast"]["v"] = 2
+    repo.write(name, json.dumps(document).replace("One", "Two"))
+    assert repo.state()["title"] == "One"
+    (note,) = repo.ok("remind", "x")["notes"]
+    assert "a newer Holdfast wrote it" in note
+    assert "kept as" in note
 
 
 def test_newer_approvals_are_not_written_over(repo):

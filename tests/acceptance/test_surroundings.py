@@ -55,7 +55,7 @@ def test_a_poor_locale_gets_escapes_instead_of_an_error(repo):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.isascii()
-    assert b"Gr\\xfc\\xdfe" in done.stdout
+    assert b"Gr<U+00FC><U+00DF>e" in done.stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(repo):

@@ -122,6 +122,9 @@ def test_what_the_person_cannot_see_cannot_be_approved(repo):
     assert repo.refused("start", "ship", "it")["code"] == "bad_recipe"
     repo.write(".claude/holdfast.toml", '[gates.lint]\ncommand = "true \\u202e; x"\n')
     assert repo.refused("trust")["code"] == "bad_settings"
+    for code in ("3164", "2800", "FE0F", "00A0"):
+        repo.write(".claude/holdfast.toml", f'[gates.lint]\ncommand = "true \\u{code}; x"\n')
+        assert f"<U+{code}>" in repo.refused("trust")["message"]
 
 
 def test_what_can_be_overlooked_cannot_be_approved(repo):

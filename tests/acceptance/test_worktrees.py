@@ -166,6 +166,8 @@ def test_a_bare_repository_keeps_the_ledger_of_its_worktrees(repo, layout):
 
 def test_a_separate_git_folder_is_where_all_worktrees_meet(folder):
     folder.git("init", "-q", "-b", "main", f"--separate-git-dir={folder.path}-git")
+    assert "config core.worktree" in folder.refused("start", "tdd", "one")["hint"]
+    folder.git("config", "core.worktree", folder.path)
     folder.commit("README.md", "A project.\n")
     folder.git("worktree", "add", "-q", "-b", "left", "../left")
     workflow = folder.ok("start", "tdd", "one")["workflow"]["id"]

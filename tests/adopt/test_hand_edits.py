@@ -171,7 +171,7 @@ def test_values_that_make_no_sense_are_refused_with_their_line(work):
 
 @each_format
 def test_what_is_not_json_is_read_again_after_a_moment_then_moved_aside(work):
-    broken = work.raw()[:-40]
+    broken = work.raw()[:-40] + b"edited"
     work.shop.write(work.record, broken)
     before = work.raw()
     state, notes = work.looked()

@@ -35,6 +35,7 @@ def a_folder(path):
 
 def a_huge_file(path):
     with open(path, "wb") as file:
+        file.write(b"not a record")
         file.truncate(1 << 40)
 
 

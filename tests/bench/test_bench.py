@@ -13,8 +13,8 @@ import pytest
 from support.paths import ROOT
 
 GROUPS = (
-    "commands", "lookups", "hooks", "memory", "transitions", "writers", "history", "many", "trees",
-    "server", "graph",
+    "commands", "lookups", "hooks", "memory", "transitions", "writers", "history", "many", "year",
+    "trees", "server", "graph",
 )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ PACKAGES = {
     "holdfast.cli.commands": ("progress",),
     "holdfast.core": (
         *("diff", "json_text", "next_step", "record_formats", "refusal", "selection", "time"),
-        "workflow",
+        *("visible", "workflow"),
     ),
     "holdfast.core.workflow": (
         *("corrections", "edits", "evidence", "lifecycle", "needs", "steps", "tasks"),
@@ -133,6 +133,7 @@ def test_a_task_that_was_started_asks_git_what_was_committed_since(repository):
     who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
     commit = ["git", *who, "commit", "-q", "--allow-empty", "-m", "begin"]
     subprocess.run(commit, cwd=repository, check=True)
+    loaded(repository, "remind", "x")  # It reads git's new index.
     named = loaded(repository, "task", "done", "2", "--commit", "HEAD")
     assert ours_of(named) == sorted(COMMON)
     loaded(repository, "task", "start", "1")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import clean
 from holdfast.cli.screen import Screen, count_cells, count_painted_cells, wrap
+from holdfast.core.visible import clean
 from support.streams import make_file, make_terminal
 
 

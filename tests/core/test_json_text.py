@@ -207,3 +207,16 @@ def test_every_value_is_found_on_its_line(data):
 )
 def test_without_the_value_the_innermost_that_exists_is_named(path, line):
     assert line_of_path('\n{\n"a": {"y":\n 1},\n"b": [\n1,\n2]}', path) == line
+
+
+def test_a_repeated_key_among_very_many_is_found_in_one_pass():
+    keys = ",".join(f'"k{number}":0' for number in range(100_000))
+    with pytest.raises(BadJson, match="'k99999' stands twice"):
+        json_text.loads(f'{{{keys},"k99999":1}}', strict=True)
+
+
+def test_a_text_with_too_many_values_is_refused_before_it_is_parsed():
+    with pytest.raises(BadJson, match="too many values"):
+        json_text.loads("[" + "[]," * 600_000 + "1]", strict=True)
+    text = "," * 2_000_000
+    assert json_text.loads(f'{{"a": "{text}"}}', strict=True) == {"a": text}

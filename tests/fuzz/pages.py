@@ -57,14 +57,14 @@ def milestone_page(data):
     for name, is_ours in (("", False), ("M1-map.md", True)):
         page = milestone_pages.MilestonePage(data, name)
         milestone_pages.merge_pages([page])
-        after = page.ticked(_initiative(), add_tasks=is_ours)
+        after = page.ticked(_initiative(), is_own=is_ours)
         old, new = data.replace(b"[ ]", b"[x]"), after.replace(b"[ ]", b"[x]")
         if not is_ours:
             assert new == old
             assert len(after) == len(data)
         assert len(after) >= len(data)
         again = milestone_pages.MilestonePage(after, name)
-        assert again.ticked(_initiative(), add_tasks=is_ours) == after
+        assert again.ticked(_initiative(), is_own=is_ours) == after
 
 
 def loop_units(data):

@@ -7,10 +7,11 @@ broke its word. Anything else is a finding.
 
 import functools
 import json
+import os
 
 from fuzz import inputs
 from holdfast import HoldfastError, Keeper, formats
-from holdfast.adopt.unknown_workflows import from_notes, from_plan
+from holdfast.adopt.agent_notes import from_notes, from_plan
 from holdfast.core import json_text as core_json
 from holdfast.core import time as times
 from holdfast.core.json_text import digest
@@ -20,7 +21,7 @@ from holdfast.formats.logs import RECORDS
 from holdfast.formats.schema import Invalid
 from holdfast.hooks import handlers
 from holdfast.keeper.transfer import read_0_1
-from holdfast.layers.graph import memory_graph
+from holdfast.layers.graph import jsonl
 from holdfast.layers.memory import ACTIVE_HEADING, MemorySection, merge
 from holdfast.storage import ledger, skill_index
 from holdfast.system.disk import Disk
@@ -226,7 +227,7 @@ def own_settings(data):
 def approvals(data):
     """What cannot be read approves nothing."""
     inputs.written("person/holdfast/trusted.json", data)
-    held = trust._approvals()
+    held = trust._approvals(f"{inputs.folder()}/person/holdfast/trusted.json")
     assert all(isinstance(value, dict) for value in held.values())
 
 
@@ -247,6 +248,8 @@ def git_folder(data):
     root = f"{inputs.folder()}/clone"
     for name, text in (("HEAD", head), ("config", config), ("packed-refs", packed)):
         inputs.written(f"clone/.git/{name}", text)
+    for name in ("objects", "refs"):
+        os.makedirs(f"{root}/.git/{name}", exist_ok=True)
     found = location.find(root)
     assert found.root == root
     assert found.home.startswith(root)
@@ -311,7 +314,7 @@ def test_log(data):
 
 def memory_file(data):
     """What is an entity or a relation comes back; every other line is named."""
-    entities, relations, bad = memory_graph.parse(data)
-    assert all(1 <= number <= data.count(b"\n") + 1 for number, _ in bad)
-    again = memory_graph.parse(memory_graph.render(entities, relations))
-    assert again == (entities, relations, [])
+    parsed = jsonl.parse(data)
+    assert all(1 <= number <= data.count(b"\n") + 1 for number, _ in parsed.bad)
+    again = jsonl.parse(jsonl.render(parsed.graph))
+    assert (again.graph, again.bad, again.not_held) == (parsed.graph, [], [])

@@ -44,7 +44,7 @@ class _Pipe:
         self._line = line
         self.sent = []
 
-    def lines(self):
+    def lines(self, _before_wait):
         yield from self._line.split(b"\n")[:20]
 
     def send(self, message):

@@ -100,6 +100,8 @@ def _reach(root: str, keeper: Keeper) -> None:
     them.create("Tidy billing", ["M1: Map", "M2: Move"], files=True)
     them.start("M1")
     them.task("M1", "List readers", done=True)
+    them.add_milestone("M3: Ship")
+    them.rename("Tidy all billing")
     path = os.path.join(root, "documentation", "milestones", "_active")
     yaml = os.path.join(path, "tidy-billing", "WORKFLOW-STATUS.yaml")
     with open(yaml, encoding="utf-8") as file:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast.adopt import unknown_workflows
+from holdfast.adopt import agent_notes
 
 NOTES = """\
 # Current Workflow State
@@ -171,7 +171,7 @@ def test_several_are_each_found(client):
     ],
 )
 def test_phases_are_read_as_they_are_written(said, found):
-    phase = unknown_workflows.from_notes(f"WORKFLOW STATE\nworkflow: X\n{said}\n")["phase"]
+    phase = agent_notes.from_notes(f"WORKFLOW STATE\nworkflow: X\n{said}\n")["phase"]
     assert (phase["current"], phase["total"], phase["name"]) == found
 
 
@@ -303,7 +303,7 @@ def test_notes_in_two_worktrees_tell_of_two_workflows_and_a_plan_of_one(client):
 )
 def test_the_phase_of_a_plan_is_found_by_its_marks(headings):
     text = f"# Search\n\nStatus: 🔄 In Progress\n\n{headings}\n"
-    phase = unknown_workflows.from_plan(text, "CLAUDE/Plan/007-search/PLAN.md")["phase"]
+    phase = agent_notes.from_plan(text, "CLAUDE/Plan/007-search/PLAN.md")["phase"]
     assert (phase["current"], phase["total"], phase["name"]) == (2, 3, "Query")
 
 

@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from holdfast.hooks.quick_check import file_id
+
 
 def unread(client):
     return client.state()["unread"]
@@ -81,6 +83,54 @@ def test_a_file_is_the_same_however_it_is_spelled(migration):
     os.symlink("docs", os.path.join(migration.path, "papers"))
     migration.read("papers/../docs/guide.md")
     assert unread(migration) == []
+
+
+@pytest.mark.parametrize(
+    "required",
+    ["docs/../docs/other.md", "docs/./other.md", "linked.md", "folder/other.md", "hard.md"],
+)
+def test_required_reading_is_compared_as_files(client, required):
+    client.write("docs/other.md", "x\n")
+    client.write("docs/third.md", "x\n")
+    os.symlink("docs/other.md", os.path.join(client.path, "linked.md"))
+    os.symlink("docs", os.path.join(client.path, "folder"))
+    os.link(os.path.join(client.path, "docs/other.md"), os.path.join(client.path, "hard.md"))
+    client.ok("start", "custom", "x", "--read", f"@{required}")
+    client.read("docs/third.md")
+    assert unread(client) == [f"@{required}"]
+    client.read("docs/other.md")
+    assert unread(client) == []
+
+
+def test_a_file_is_identified_however_its_path_is_spelled(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/guide.md").write_text("x")
+    (tmp_path / "other.md").write_text("x")
+    os.symlink("docs/guide.md", tmp_path / "linked.md")
+    folder = str(tmp_path)
+    guide = file_id(folder, "docs/guide.md")
+    for same in ("docs/../docs/guide.md", "linked.md", f"{folder}/docs/guide.md"):
+        assert file_id(folder, same) == guide
+    assert file_id(f"{folder}/docs", "guide.md") == guide
+    for other in ("other.md", "docs/gone.md", "docs/\0"):
+        assert file_id(folder, other) != guide
+
+
+def test_a_path_is_relative_to_the_folder_that_the_client_works_in(migration):
+    folder = os.path.join(migration.path, "docs")
+    read = {"tool_name": "Read", "tool_response": {}, "cwd": folder}
+    migration.fire("PostToolUse", tool_input={"file_path": "docs/guide.md"}, **read)
+    assert unread(migration) == ["@docs/guide.md"]
+    migration.fire("PostToolUse", tool_input={"file_path": "guide.md"}, **read)
+    assert unread(migration) == []
+
+
+def test_the_file_of_another_worktree_is_another_file(migration, tmp_path):
+    other = tmp_path / "elsewhere" / "docs"
+    other.mkdir(parents=True)
+    (other / "guide.md").write_text("x\n")
+    migration.read(str(other / "guide.md"))
+    assert unread(migration) == ["@docs/guide.md"]
 
 
 def piece(start, lines, total):

@@ -39,11 +39,17 @@ def test_the_newest_wins(differs, at, right):
     assert verdict.warning is None
 
 
-def test_more_than_five_minutes_apart_warns_how_long_ago_that_was():
+def test_more_than_five_minutes_apart_warns_which_source_is_stale_and_how_old_it_is():
     within = weigh([record(), yaml("2026-04-01T10:05:00Z", "M2")], None, NOW)
     assert within.warning is None
     beyond = weigh([record(), yaml("2026-04-01T10:05:00.001Z", "M2")], None, NOW)
-    assert beyond.warning == "Initiative state may be stale — last updated 1 hour ago"
+    assert beyond.warning == (
+        "Initiative state may be stale — last updated 2 hours ago (initiative.json)"
+    )
+    behind = weigh([record(), yaml("2026-04-01T07:00:00Z", "M2")], None, NOW)
+    assert behind.warning == (
+        "Initiative state may be stale — last updated 5 hours ago (WORKFLOW-STATUS.yaml)"
+    )
     agreeing = weigh([record(), yaml("2026-01-01T10:00:00Z")], None, NOW)
     assert agreeing is None
 

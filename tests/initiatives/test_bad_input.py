@@ -1,4 +1,7 @@
-"""What cannot be used is refused with its place and the next step, and nothing is changed."""
+"""What cannot be used is left as it is, and named with its place and the next step.
+
+The record never waits for it.
+"""
 
 import json
 import os
@@ -42,33 +45,43 @@ def refusal_of(change):
 
 
 @pytest.mark.parametrize("name", BAD_YAML)
-def test_a_yaml_that_cannot_be_read_is_refused_with_its_line(shop, name):
-    shop.begin()
+def test_a_broken_yaml_never_holds_back_l1_and_its_line_is_named(shop, name):
+    shop.begin(files=True)
     shop.initiatives().start("M1")
     shop.write(shop.yaml, BAD_YAML[name])
-    before = everything(shop)
-    for change in (
-        lambda: shop.initiatives().complete("M1"),
-        lambda: shop.initiatives().block("no key"),
-        lambda: shop.initiatives().sync(),
+    error = refusal_of(lambda: shop.initiatives().sync())
+    assert (error.code, error.details["path"]) == ("bad_file", shop.yaml)
+    named = f"{shop.yaml}: line {error.details['line']}: "
+    assert error.message.startswith(named)
+    for change, status in (
+        (lambda: shop.initiatives().task("M1", "List", done=True), "in_progress"),
+        (lambda: shop.initiatives().complete("M1"), "in_progress"),
+        (lambda: shop.initiatives().block("no key"), "blocked"),
     ):
-        error = refusal_of(change)
-        assert (error.code, error.details["path"]) == ("bad_file", shop.yaml)
-        assert f"line {error.details['line']}" in error.message
-        assert everything(shop) == before
+        notes = change().notes
+        assert [note.startswith(named) for note in notes] == [True]
+        assert notes[0].endswith(f"of {shop.yaml}, then holdfast initiative sync")
+        assert shop.record()["status"] == status
+        assert shop.read(shop.yaml) == BAD_YAML[name]
+    assert shop.record()["progress"]["M1"] == "completed"
+    assert "- [x] M1: Map" in shop.text(shop.readme)
     fields, notes = shop.initiatives().show()
-    assert fields["initiative"]["status"] == "in_progress"
-    assert any(YAML in note for note in notes)
-    assert shop.initiatives().task("M1", "still possible").seqs
+    assert (fields["initiative"]["status"], fields["agreement"]) == ("blocked", "disagree")
+    assert any(note.startswith(named) for note in notes)
+    shop.write(shop.yaml, "mine: kept\n")
+    assert shop.initiatives().sync().agreement == "agree"
+    assert "status: blocked" in shop.text(shop.yaml)
+    assert "mine: kept" in shop.text(shop.yaml)
 
 
 @pytest.mark.parametrize("name", BAD_YAML)
-def test_a_new_initiative_does_not_begin_beside_a_yaml_that_cannot_be_read(shop, name):
+def test_a_new_initiative_begins_beside_a_broken_yaml_and_leaves_that_alone(shop, name):
     shop.write(YAML, BAD_YAML[name])
-    before = everything(shop)
-    assert refusal_of(shop.begin).code == "bad_file"
-    assert {k: v for k, v in everything(shop).items() if k in before} == before
-    assert not os.path.exists(shop.path(RECORD))
+    noted = shop.initiatives().create("Tidy billing", ["M1: Map"], files=True)
+    assert any(note.startswith(f"{YAML}: line ") for note in noted.notes)
+    assert shop.record()["name"] == "Tidy billing"
+    assert shop.read(YAML) == BAD_YAML[name]
+    assert os.path.exists(shop.path(shop.readme))
 
 
 @pytest.mark.parametrize(
@@ -88,6 +101,10 @@ def test_a_newer_yaml_whose_values_make_no_sense_is_refused_with_its_line(shop, 
     assert (error.code, error.details["line"]) == ("bad_file", line)
     assert why in error.message
     assert shop.current()["current_milestone"] == "M1"
+    # A change goes on, and writes nothing over what a person has to mend.
+    written = shop.text(shop.yaml)
+    assert any(why in note for note in shop.initiatives().complete("M1").notes)
+    assert (shop.record()["currentMilestone"], shop.text(shop.yaml)) == ("M2", written)
 
 
 def test_a_page_of_two_megabytes_is_refused_and_the_rest_goes_on(shop):
@@ -156,24 +173,28 @@ def test_a_folder_that_is_a_link_to_outside_is_refused(shop, tmp_path_factory):
     os.makedirs(shop.path(TOP))
     os.symlink(outside, shop.path(f"{TOP}/tidy-billing"))
     for change in (
-        lambda: shop.begin(files=True),
         lambda: shop.initiatives().recover("tidy-billing"),
         lambda: shop.initiatives().recover(),
     ):
         assert refusal_of(change).code == "outside"
     assert shop.types() == []
+    noted = shop.initiatives().create("Tidy billing", ["M1"], files=True)
+    assert any("leads out of the workspace" in note for note in noted.notes)
+    assert (outside / "README.md").read_text() == "# Theirs\n\n## M1: a\n"
     assert sorted(os.listdir(outside)) == ["README.md"]
     os.makedirs(os.path.join(os.fsencode(shop.path(TOP)), b"\xff"))
     shop.write(f"{TOP}/good/README.md", "## M1: a\n")
-    assert shop.initiatives().show()[0]["recoverable"] == ["good", "tidy-billing"]
+    assert shop.initiatives().show()[0]["recoverable"] == ["good"]
     shop.initiatives().recover("good")
     assert shop.current()["name"] == "good"
 
 
-def test_a_folder_in_the_place_of_the_yaml_is_refused(shop):
+def test_a_folder_in_the_place_of_the_yaml_is_named_and_holds_nothing_back(shop):
     os.makedirs(shop.path(f"{TOP}/tidy-billing/{YAML}"))
-    assert refusal_of(shop.begin).code == "in_the_way"
-    assert shop.types() == []
+    noted = shop.initiatives().create("Tidy billing", ["M1"])
+    assert any(note.startswith(f"{shop.yaml} is not a file") for note in noted.notes)
+    assert refusal_of(lambda: shop.initiatives().sync()).code == "in_the_way"
+    assert shop.record()["name"] == "Tidy billing"
 
 
 @pytest.mark.parametrize("key", ["../../../src", "a/b", "..", "UP", ""])
@@ -252,9 +273,9 @@ def test_a_task_is_acknowledged_beside_a_yaml_that_cannot_be_read(shop, kind):
     noted = shop.initiatives().task("M1", "list readers")
     assert any(note.startswith(shop.yaml) for note in noted.notes)
     assert shop.current()["milestones"][0]["tasks"] == [{"text": "list readers", "done": False}]
-    before = shop.types()
     with pytest.raises(HoldfastError) as refused:
-        shop.initiatives().complete("M1")
+        shop.initiatives().sync()
     assert shop.yaml in refused.value.message
-    assert shop.types() == before
+    shop.initiatives().start("M2")
+    assert shop.record()["currentMilestone"] == "M2"
     assert shop.initiatives().show()[0]["initiative"]["name"] == "Tidy billing"

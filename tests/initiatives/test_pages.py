@@ -146,16 +146,16 @@ def test_a_tick_changes_one_letter_and_no_other_byte():
         b"- [ ] one [ ] left\t\r\n- [ ] two\r\n  ```\r\n  - [ ] one\r\n  ```\r\n\r\nno end"
     )
     one = one_with(M1=("completed", {"one [ ] left": True, "two": False}))
-    after = MilestonePage(raw).ticked(one, add_tasks=False)
+    after = MilestonePage(raw).ticked(one, is_own=False)
     expected = raw.replace(b"* [ ]  M1", b"* [x]  M1").replace(b"- [ ] one [", b"- [x] one [")
     assert after == expected
-    assert MilestonePage(after).ticked(one, add_tasks=False) == after
+    assert MilestonePage(after).ticked(one, is_own=False) == after
 
 
 def test_a_box_that_somebody_ticked_is_never_taken_back():
     raw = b"## M1: Map\n- [x] one\n"
     one = one_with(M1=("in_progress", {"one": False}))
-    assert MilestonePage(raw).ticked(one, add_tasks=True) == raw
+    assert MilestonePage(raw).ticked(one, is_own=True) == raw
     assert disagreements(one, merge_pages([MilestonePage(raw)])[1]) == [
         "M1 is in_progress in initiative.json and completed in the files",
         "M1: 1 open tasks are ticked in the files",
@@ -165,10 +165,10 @@ def test_a_box_that_somebody_ticked_is_never_taken_back():
 def test_only_a_page_of_ours_is_given_new_tasks():
     one = one_with(M1=("in_progress", {"one": True, "two": False}), M2=("pending", {}))
     raw = new_page(one_with(M1=("pending", {}), M2=("pending", {})))
-    assert MilestonePage(raw).ticked(one, add_tasks=False) == raw
-    after = MilestonePage(raw).ticked(one, add_tasks=True)
+    assert MilestonePage(raw).ticked(one, is_own=False) == raw
+    after = MilestonePage(raw).ticked(one, is_own=True)
     assert b"## M1\n\n- [x] one\n- [ ] two\n\n## M2\n" in after
-    assert MilestonePage(after).ticked(one, add_tasks=True) == after
+    assert MilestonePage(after).ticked(one, is_own=True) == after
 
 
 TEXT = st.text("ab *_`#[]x-:\n\r\t>", max_size=20)
@@ -193,7 +193,7 @@ def test_any_page_is_read_or_refused_and_a_tick_only_ticks(text):
     found = merge_pages([page])[1]
     one = initiative_from_pages("Tidy", found, AT)
     done = apply_pages(one, found)
-    assert page.ticked(one, add_tasks=False) == raw
+    assert page.ticked(one, is_own=False) == raw
     everything = [
         {
             **each,
@@ -202,7 +202,7 @@ def test_any_page_is_read_or_refused_and_a_tick_only_ticks(text):
         }
         for each in done["milestones"]
     ]
-    after = page.ticked({**done, "milestones": everything}, add_tasks=False)
+    after = page.ticked({**done, "milestones": everything}, is_own=False)
     changed = [pair for pair in zip(raw, after, strict=True) if pair[0] != pair[1]]
     assert set(changed) <= {(ord(" "), ord("x"))}
     again = merge_pages([MilestonePage(after)])[1]

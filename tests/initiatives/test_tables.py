@@ -166,7 +166,7 @@ def test_far_apart_is_warned_of_in_the_words_that_people_know(shop):
     shop.edit_yaml(at=shop.now, status="blocked")
     shop.later(90)
     _, notes = shop.initiatives().show()
-    assert "Initiative state may be stale — last updated 1 hour ago" in notes
+    assert "Initiative state may be stale — last updated 3 hours ago (initiative.json)" in notes
     assert any("WORKFLOW-STATUS.yaml says M1 blocked" in note for note in notes)
     assert "initiative_sync_corrected" not in shop.types()
     notes = shop.initiatives().sync().notes

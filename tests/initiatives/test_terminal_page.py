@@ -35,6 +35,9 @@ FIELDS = {
     "workflows": [],
     "others": [{"name": "Other", "status": "created"}],
     "recoverable": ["left over"],
+    "agreement": "disagree",
+    "in_graph": ["In the graph"],
+    "previews": [],
 }
 
 
@@ -58,6 +61,8 @@ def test_the_page_is_in_parts():
         "  Files",
         "  Other initiatives",
         "  Found in the milestone files",
+        "  Found in the memory graph",
     ]
+    assert lines[0].endswith("sources disagree")
     assert lines[1] == "  blocked: no key"
     assert "  left over: holdfast initiative recover 'left over'" in lines

@@ -12,6 +12,7 @@ from holdfast import Keeper
 from holdfast.errors import Fault
 from holdfast.install.doctor import examine
 from holdfast.storage import database
+from support import editors
 
 HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "holdfast hook"}]}]}
 
@@ -304,3 +305,24 @@ def test_a_network_disk_is_said_and_no_ledger_is_made_there(place, monkeypatch):
     said = [check for check in examine(keeper) if check["what"] == "ledger"]
     assert [check["status"] for check in said] == ["bad", "good"]
     assert "(nfs4)" in said[0]["found"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "statuses", "words"),
+    [
+        (None, [], ""),
+        (editors.no_exchange, ["unknown"], "cannot exchange files"),
+        (editors.no_leases, ["unknown"], "does not tell that a file is being written"),
+        (editors.nothing, ["bad", "unknown"], "can be lost"),
+    ],
+)
+def test_doctor_reports_a_file_system_on_which_an_edit_can_be_lost(
+    tmp_path, monkeypatch, limit, statuses, words
+):
+    if limit is not None:
+        limit(monkeypatch)
+    found = [check for check in examine(Keeper(tmp_path)) if check["what"] == "saves"]
+    assert [check["status"] for check in found] == statuses
+    assert words in "".join(check["found"] for check in found)
+    assert all(check["hint"] for check in found if check["status"] == "bad")
+    assert [name for name in os.listdir(tmp_path) if name.startswith(".holdfast-")] == []

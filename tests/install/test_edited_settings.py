@@ -257,14 +257,21 @@ def test_what_somebody_saves_while_init_writes_is_kept(project, disturbed, text,
     if text is not None:
         project.write(TEAM, text)
     disturbed(*[FILES[name].replace("opus", name) for name in saves])
-    (change,) = project.init().changes
+    outcome = project.init()
+    (change,) = outcome.changes
     last = FILES[saves[-1]].replace("opus", saves[-1])
     assert change.before.decode() == last
     assert json.loads(project.read(TEAM))["model"] == saves[-1]
     assert project.how(project.init()) == {TEAM: "unchanged"}
     project.uninstall()
     assert project.read(TEAM).decode() == last
-    assert project.names() == [".claude", TEAM]
+    kept = [name for name in project.names() if ".found-" in name]
+    assert project.names() == [".claude", TEAM, *kept]
+    models = [json.loads(project.read(name))["model"] for name in kept]
+    # Without a file, ours is first linked and then exchanged: the second save overwrites the first.
+    overwritten = 1 if text is None else 0
+    assert models == saves[overwritten:-1], "of several saves, all but the last are kept"
+    assert all(any(os.path.basename(name) in note for note in outcome.notes) for name in kept)
 
 
 @pytest.mark.parametrize("text", [None, FILES["big"]])

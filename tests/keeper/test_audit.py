@@ -1,5 +1,6 @@
 """What ``verify`` says, in words."""
 
+import json
 import os
 import sqlite3
 
@@ -62,18 +63,158 @@ def test_a_ledger_whose_last_rows_were_removed_is_named_and_goes_on_from_the_rec
     assert shop.keeper().verify().ok
 
 
-def test_a_long_ledger_is_checked_at_its_end_unless_everything_is_asked_for(tmp_path, monkeypatch):
+MARK = ".git/holdfast/verified"
+
+
+@pytest.fixture
+def long(tmp_path, monkeypatch):
+    """A repository whose ledger counts as long."""
     monkeypatch.setattr(audit, "RECENT_EVENTS", 3)
     shop = Workshop(tmp_path)
     keeper = shop.keeper()
     keeper.start("dev", "a.md", tasks=["one", "two"])
     for number in range(4):
         keeper.remind(f"reminder {number}")
-    messages = [line["message"] for line in shop.keeper().verify().lines]
-    assert "events 1 to 5 were not checked: holdfast verify --everything" in messages
+    return shop
+
+
+def edit_event(shop, seq, setting="at = ''"):
     with sqlite3.connect(shop.path(LEDGER)) as connection:
-        connection.execute("DROP TRIGGER events_are_never_changed")
-        connection.execute("UPDATE events SET at = '' WHERE seq = 2")
+        trigger = "events_are_never_changed"
+        sql = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (trigger,))
+        text = sql.fetchone()[0]
+        connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute(f"UPDATE events SET {setting} WHERE seq = ?", (seq,))
+        connection.execute(text)
     connection.close()
-    assert shop.keeper().verify().ok
-    assert not shop.keeper().verify(everything=True).ok
+
+
+def checked(shop, **options):
+    """The number of events that were checked, if all was well."""
+    report = shop.keeper().verify(**options)
+    assert report.ok, report.lines
+    return report.counts["events"]
+
+
+def test_the_first_verify_checks_all_and_a_later_one_what_came_since_or_is_recent(long):
+    assert checked(long) == 8
+    assert checked(long) == 3
+    for number in range(4):
+        long.keeper().remind(f"later {number}")
+    assert checked(long) == 4
+    assert checked(long) == 3
+    lines = long.keeper().verify().lines
+    left_out = "events 1 to 9 were found sound before: holdfast verify --all checks them"
+    assert left_out in [line["message"] for line in lines]
+    assert checked(long, everything=True) == 12
+
+
+def test_damage_after_the_mark_is_found_and_before_it_by_all(long):
+    long.keeper().abandon("no more")
+    second = long.keeper().start("dev", "b.md", tasks=["one", "two"]).state["id"]
+    checked(long)
+    edit_event(long, 2)
+    assert checked(long) == 3
+    assert not long.keeper().verify(everything=True).ok
+    long.keeper().remind("more", workflow=second)
+    edit_event(long, long.keeper().store.ledger.head_seq)
+    assert not long.keeper().verify().ok
+
+
+def test_damage_before_the_mark_is_found_in_a_workflow_that_has_changed_since(long):
+    checked(long)
+    edit_event(long, 2)
+    assert not long.keeper().verify().ok
+
+
+def test_a_ledger_that_is_not_sound_gets_no_mark(long):
+    edit_event(long, 2)
+    assert not long.keeper().verify().ok
+    assert not os.path.exists(long.path(MARK))
+    assert not long.keeper().verify().ok
+
+
+@pytest.mark.parametrize(
+    "mark", [b"", b"{", b"[]", b"\xff", b'{"seq": 8}', b'{"seq": "8", "hash": "x"}',
+             b'{"seq": 8, "hash": "0"}', b'{"seq": 99, "hash": "0"}', b'{"seq": -1, "hash": ""}',
+             b'{"seq": 0, "hash": ""}', b"[" * 5000]
+)  # fmt: skip
+def test_a_mark_that_is_not_of_this_ledger_skips_nothing(long, mark):
+    edit_event(long, 2)
+    long.write(MARK, mark)
+    assert not long.keeper().verify().ok
+
+
+def test_a_ledger_that_was_put_back_is_checked_whole(long):
+    """The mark is of the ledger's later events."""
+    checked(long)
+    long.write(MARK, b'{"seq": 7, "hash": "00000000000000000000000000000000"}')
+    assert checked(long) == 8
+
+
+def test_a_ledger_whose_mark_cannot_be_written_is_verified_all_the_same(long):
+    os.mkdir(long.path(MARK))
+    assert checked(long) == 8
+    assert checked(long) == 8
+
+
+def test_a_stream_with_a_change_since_is_compared_with_all_of_its_events(long):
+    checked(long)
+    with sqlite3.connect(long.path(LEDGER)) as connection:
+        connection.execute("UPDATE streams SET title = 'other'")
+    connection.close()
+    assert not long.keeper().verify().ok
+
+
+def test_progress_tells_how_far_it_is(long):
+    told = []
+    long.keeper().verify(progress=lambda *step: told.append(step))
+    assert told == [("events", 1, 8), ("streams", 0, 1)]
+
+
+CUTS = {
+    "gone": lambda _raw: None,
+    "empty": lambda _raw: b"",
+    "zeros": lambda raw: bytes(len(raw)),
+    "cut off": lambda raw: raw[: len(raw) // 2],
+    "cut off and zeros": lambda raw: raw[:100] + bytes(len(raw) - 100),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_view_that_a_power_cut_took_is_to_be_rebuilt_and_not_damaged(tmp_path, cut):
+    shop = Workshop(tmp_path)
+    record = shop.keeper().start("dev", "a.md", tasks=["one"]).state["record"]
+    shop.keeper().remember("something")
+    views = [record, ".claude/workflow-state/index.json"]
+    before = {name: shop.read(name) for name in views}
+    for name, raw in before.items():
+        after = CUTS[cut](raw)
+        os.unlink(shop.path(name))
+        if after is not None:
+            shop.write(name, after)
+    report = shop.keeper().verify()
+    assert report.ok
+    lines = [line for line in report.lines if line["level"] != "ok"]
+    assert {(line["level"], line["what"]) for line in lines} == {("behind", name) for name in views}
+    assert not any("edit" in line["message"] for line in lines)
+    shop.keeper().repair()
+    assert {name: shop.read(name) for name in views} == before
+    assert os.listdir(os.path.dirname(shop.path(record))) == [os.path.basename(record)]
+
+
+def test_a_damaged_ledger_is_not_to_be_rebuilt_but_repaired(tmp_path):
+    shop = Workshop(tmp_path)
+    shop.keeper().start("dev", "a.md")
+    connection = sqlite3.connect(shop.path(LEDGER))
+    triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    for (name,) in connection.execute(triggers).fetchall():
+        connection.execute(f'DROP TRIGGER "{name}"')
+    connection.execute("""UPDATE events SET data = '{"x":1}' WHERE seq = 1""")
+    connection.commit()
+    connection.close()
+    answer = shop.run("verify", "--json")
+    assert answer.returncode == 1
+    report = json.loads(answer.stdout)
+    assert report["ok"] is False
+    assert "error" in {line["level"] for line in report["lines"]}

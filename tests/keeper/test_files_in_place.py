@@ -251,7 +251,7 @@ class SavingDisk(Disk):
             document = self.shop.document(self.record)
             document["context"][f"save {self.saves}"] = True
             self.shop.write(self.record, json.dumps(document).encode())
-        super().exchange(one, other)
+        return super().exchange(one, other)
 
 
 def test_an_editor_that_saves_again_and_again_does_not_hold_a_change(tmp_path):

@@ -169,7 +169,7 @@ def test_two_edits_of_the_same_moment_are_merged_unless_they_clash(here):
 def test_another_tools_record_is_adopted(here):
     here.write({"delegations": [{"agent": "tester", "model": "small"}], "by": "them"}, DELEGATION)
     entries = here.keeper().delegations().list()["entries"]
-    assert entries == [{"agent": "tester", "model": "small"}]
+    assert entries == [{"agent": "tester", "model": "small", "adopted": True}]
     here.keeper().delegations().record("reviewer", outcome="ok")
     document = here.document(DELEGATION)
     assert [entry["agent"] for entry in document["delegations"]] == ["tester", "reviewer"]
@@ -249,12 +249,12 @@ def test_delegations_tell_what_can_be_learned(here):
 
 def test_an_id_of_another_command_is_refused_and_nothing_is_recorded(here):
     here.keeper().remember("One", id="abc")
-    with pytest.raises(Refused, match="another command: learning_recorded"):
+    with pytest.raises(Refused, match="another command: event 1, learning_recorded"):
         here.keeper().interviews().record("plan", 0.5, id="abc")
-    with pytest.raises(Refused, match="another command: learning_recorded"):
+    with pytest.raises(Refused, match="another command: event 1, learning_recorded"):
         here.keeper().start("apex", "Login", id="abc")
     here.keeper().start("apex", "Login", id="def")
-    with pytest.raises(Refused, match="another command: workflow_started"):
+    with pytest.raises(Refused, match="another command: event 2, workflow_started"):
         here.keeper().remember("Two", id="def")
     assert [entry["text"] for entry in here.keeper().learnings()] == ["One"]
 
@@ -275,7 +275,7 @@ def test_whoever_looks_is_told_that_an_edit_was_refused(here, capsys, monkeypatc
     from holdfast.cli.main import main
 
     here.record()
-    here.write("{", INTERVIEW)
+    here.write("{x", INTERVIEW)
     monkeypatch.chdir(here.root)
     assert main([*words, "--json"]) == 0
     (note,) = json.loads(capsys.readouterr().out)["notes"]

@@ -51,7 +51,8 @@ def test_the_records_are_kept_out_of_git_from_then_on(plain_shop):
     assert status.stdout == b""
 
 
-def test_a_ledger_that_came_with_a_folder_is_not_believed(plain_shop, tmp_path):
+def test_a_ledger_that_came_with_a_folder_is_not_believed(plain_shop, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another-person"))
     root = tmp_path / "clone"
     shutil.copytree(plain_shop.root, root)
     init(root)

@@ -1,5 +1,7 @@
 """A request that is repeated under its id is answered once more; another request is refused."""
 
+import subprocess
+
 import pytest
 
 from holdfast import Initiatives, Loops, Refused
@@ -9,28 +11,95 @@ from support.workshop import Workshop
 @pytest.fixture
 def keeper(tmp_path):
     shop = Workshop(tmp_path / "repository")
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    commit = ["git", *who, "commit", "--quiet", "--allow-empty", "-m", "first"]
+    subprocess.run(commit, cwd=shop.root, check=True)
     keeper = shop.keeper(session="s1")
     keeper.start("dev", "a.md", tasks=["one", "two"])
+    keeper.remind("first")
     return keeper
 
 
 CHECK = ["test", "-d", "."]
 REQUESTS = {
-    "start a task": lambda keeper: keeper.start_task(1, id="same"),
-    "start another task": lambda keeper: keeper.start_task(2, id="same"),
-    "complete a task": lambda keeper: keeper.complete_task(1, id="same"),
-    "set context": lambda keeper: keeper.set_context({"a": 1}, id="same"),
-    "set other context": lambda keeper: keeper.set_context({"a": 2}, id="same"),
-    "run a gate": lambda keeper: keeper.evidence().run_gate("test", CHECK, id="same"),
-    "run another gate": lambda keeper: keeper.evidence().run_gate("lint", CHECK, id="same"),
-    "run tests": lambda keeper: keeper.evidence().run_tests(CHECK, id="same"),
-    "approve a phase": lambda keeper: keeper.approve_phase("load_feature", id="same"),
-    "waive a gate": lambda keeper: keeper.evidence().waive_gate("lint", "no linter", id="same"),
-    "skip a phase": lambda keeper: keeper.skip_phase("load_feature", "known", id="same"),
-    "complete": lambda keeper: keeper.complete(force=True, reason="enough", id="same"),
-    "abandon": lambda keeper: keeper.abandon(id="same"),
     "start": lambda keeper: keeper.start("dev", "b.md", id="same"),
     "start another": lambda keeper: keeper.start("dev", "c.md", id="same"),
+    "start with a title": lambda keeper: keeper.start("dev", "b.md", title="B", id="same"),
+    "start with a task": lambda keeper: keeper.start("dev", "b.md", tasks=["b"], id="same"),
+    "complete": lambda keeper: keeper.complete(force=True, reason="enough", id="same"),
+    "complete otherwise": lambda keeper: keeper.complete("done", force=True, reason="x", id="same"),
+    "abandon": lambda keeper: keeper.abandon(id="same"),
+    "abandon for a reason": lambda keeper: keeper.abandon("why", id="same"),
+    "undo": lambda keeper: keeper.undo(id="same"),
+    "skip a phase": lambda keeper: keeper.skip_phase("load_feature", "known", id="same"),
+    "complete a phase": lambda keeper: keeper.complete_phase(
+        "load_feature", force=True, reason="known", id="same"
+    ),
+    "with fields": lambda keeper: keeper.complete_phase(
+        "load_feature", {"a": 1}, force=True, reason="known", id="same"
+    ),
+    "block a phase": lambda keeper: keeper.block_phase("load_feature", {"reason": "a"}, id="same"),
+    "block it for b": lambda keeper: keeper.block_phase("load_feature", {"reason": "b"}, id="same"),
+    "approve a phase": lambda keeper: keeper.approve_phase("load_feature", id="same"),
+    "approve it as Ada": lambda keeper: keeper.approve_phase(
+        "load_feature", {"approver": "Ada"}, id="same"
+    ),
+    "add a task": lambda keeper: keeper.add_task("three", id="same"),
+    "add another task": lambda keeper: keeper.add_task("four", id="same"),
+    "add two tasks": lambda keeper: keeper.add_tasks(["three", "four"], id="same"),
+    "start a task": lambda keeper: keeper.start_task(1, id="same"),
+    "start another task": lambda keeper: keeper.start_task(2, id="same"),
+    "complete a task": lambda keeper: keeper.complete_task(
+        1, force=True, reason="small", id="same"
+    ),
+    "with a commit": lambda keeper: keeper.complete_task(
+        1, "HEAD", force=True, reason="small", id="same"
+    ),
+    "block a task": lambda keeper: keeper.block_task(1, "why", id="same"),
+    "edit a task": lambda keeper: keeper.edit_task(1, "once", id="same"),
+    "edit it otherwise": lambda keeper: keeper.edit_task(1, "twice", id="same"),
+    "move a task": lambda keeper: keeper.move_task(1, after=2, id="same"),
+    "remove a task": lambda keeper: keeper.remove_task(1, id="same"),
+    "remind": lambda keeper: keeper.remind("a", id="same"),
+    "remind of b": lambda keeper: keeper.remind("b", id="same"),
+    "require reading": lambda keeper: keeper.require_reading("@a.md", id="same"),
+    "set context": lambda keeper: keeper.set_context({"a": 1}, id="same"),
+    "set other context": lambda keeper: keeper.set_context({"a": 2}, id="same"),
+    "rename": lambda keeper: keeper.rename("x", id="same"),
+    "run a gate": lambda keeper: keeper.evidence().run_gate("test", CHECK, id="same"),
+    "run another gate": lambda keeper: keeper.evidence().run_gate("lint", CHECK, id="same"),
+    "claim a gate": lambda keeper: keeper.evidence().record_gate("docs", passed=True, id="same"),
+    "claim it failed": lambda keeper: keeper.evidence().record_gate(
+        "docs", passed=False, id="same"
+    ),
+    "claim with fields": lambda keeper: keeper.evidence().record_gate(
+        "docs", {"a": 1}, passed=True, id="same"
+    ),
+    "waive a gate": lambda keeper: keeper.evidence().waive_gate("lint", "no linter", id="same"),
+    "add a violation": lambda keeper: keeper.evidence().add_violation("V1", "LOW", "a", id="same"),
+    "a severe one": lambda keeper: keeper.evidence().add_violation("V1", "HIGH", "a", id="same"),
+    "one about b": lambda keeper: keeper.evidence().add_violation("V1", "LOW", "b", id="same"),
+    "run tests": lambda keeper: keeper.evidence().run_tests(CHECK, id="same"),
+    "claim tests": lambda keeper: keeper.evidence().record_tests("x", id="same"),
+    "claim other tests": lambda keeper: keeper.evidence().record_tests("y", id="same"),
+    "touch a file": lambda keeper: keeper.evidence().add_file("a.py", id="same"),
+    "touch another": lambda keeper: keeper.evidence().add_file("b.py", id="same"),
+    "remember": lambda keeper: keeper.remember("one", id="same"),
+    "remember as a pattern": lambda keeper: keeper.remember("one", kind="pattern", id="same"),
+    "note for the forge": lambda keeper: keeper.note_forge("a", "b", id="same"),
+    "note for another": lambda keeper: keeper.note_forge("a", "c", id="same"),
+    "an interview": lambda keeper: keeper.interviews().record("dev", 0.5, id="same"),
+    "another interview": lambda keeper: keeper.interviews().record("dev", 0.6, id="same"),
+    "no interview": lambda keeper: keeper.interviews().skip("dev", "a", id="same"),
+    "a delegation": lambda keeper: keeper.delegations().record("a", outcome="ok", id="same"),
+    "another delegation": lambda keeper: keeper.delegations().record("b", outcome="ok", id="same"),
+    "an override": lambda keeper: keeper.delegations().override("a", "b", id="same"),
+    "another override": lambda keeper: keeper.delegations().override("a", "c", id="same"),
+    "a routing": lambda keeper: keeper.delegations().routing("a", "b", "c", id="same"),
+    "begin an initiative": lambda keeper: Initiatives(keeper).create("I", ["M1: a"], id="same"),
+    "with another milestone": lambda keeper: Initiatives(keeper).create("I", ["M2: a"], id="same"),
+    "begin a loop": lambda keeper: Loops(keeper).new("next", id="same"),
+    "with another outcome": lambda keeper: Loops(keeper).new("next", outcome="x", id="same"),
 }
 
 
@@ -52,6 +121,58 @@ def test_another_request_with_the_same_id_is_refused(keeper, name):
                 request(keeper)
             assert "is that of another command" in caught.value.message, other
     assert keeper.log() == before
+
+
+def test_the_refusal_names_the_event_of_the_earlier_command(keeper):
+    keeper.start_task(1, id="same")
+    (event,) = [event for event in keeper.log() if event["id"] == "same"]
+    with pytest.raises(Refused) as caught:
+        keeper.remind("a", id="same")
+    assert f"event {event['seq']}, {event['type']} of {event['stream']}" in caught.value.message
+
+
+def test_an_id_that_holdfast_gave_an_event_is_no_other_request(keeper):
+    """Its caller knows it from the advice after a commit whose outcome is unknown."""
+    keeper.start_task(1)
+    (event,) = [event for event in keeper.log() if event["type"] == "task_started"]
+    others = [
+        lambda: keeper.start_task(2, id=event["id"]),
+        lambda: keeper.complete_task(1, force=True, reason="small", id=event["id"]),
+        lambda: keeper.remind("a", id=event["id"]),
+        lambda: keeper.block_task(1, "why", id=event["id"]),
+    ]
+    for other in others:
+        with pytest.raises(Refused) as caught:
+            other()
+        assert "is that of another command" in caught.value.message
+    assert keeper.start_task(1, id=event["id"]).seqs == [event["seq"]]
+
+
+def test_a_change_of_several_commands_is_repeated_whole(keeper):
+    def change(*texts):
+        with keeper.transaction(id="same") as tx:
+            for text in texts:
+                tx.decide("add_reminder", text=text)
+            return tx.commit().seqs
+
+    first = change("a", "b")
+    assert change("a", "b") == first
+    for others in (("a", "c"), ("b", "a"), ("a", "b", "c")):
+        with pytest.raises(Refused):
+            change(*others)
+
+
+def test_a_verification_that_failed_can_be_repeated(tmp_path):
+    loops = Loops(Workshop(tmp_path / "verified").keeper())
+    loops.new("auth")
+    loops.plan("auth", "T1: one")
+    loops.iterate("T1", did="all", signal="T1_DONE")
+    loops.confirm("T1")
+    first = loops.run_verification("T1", ["false"], id="same")
+    assert loops.run_verification("T1", ["false"], id="same").seqs == first.seqs
+    for other in (["true"], ["false", "x"]):
+        with pytest.raises(Refused):
+            loops.run_verification("T1", other, id="same")
 
 
 def test_a_repetition_may_observe_something_else(keeper, tmp_path):

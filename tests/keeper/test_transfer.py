@@ -43,8 +43,14 @@ def exported(shop, workflow=None):
 
 
 def without_place(state):
-    """Return what a state says wherever it is; a claim of an import is an event of its own."""
-    return {key: value for key, value in without_time(state).items() if key != "worktree"}
+    """Return what a state says wherever it is; a claim of an import is an event of its own.
+
+    What a person approved, and what was shown to be done, is so only where it happened.
+    """
+    kept = {key: value for key, value in without_time(state).items() if key != "worktree"}
+    local = ("approved", "claimed", "history")
+    phases = [{k: v for k, v in phase.items() if k not in local} for phase in kept["phases"]]
+    return {key: value for key, value in kept.items() if key not in local} | {"phases": phases}
 
 
 def states(shop):

@@ -66,7 +66,8 @@ def test_lessons_are_not_read_through_a_link_out_of_the_workspace(shop):
     os.makedirs(shop.path(HOME))
     os.symlink(shop.path("..", "away"), shop.path(HOME, "archive"))
     loops = Loops(shop.keeper())
-    assert loops.new("one", outcome="log in").notes == []
+    (note,) = loops.new("one", outcome="log in").notes
+    assert "leads out of the workspace" in note
     os.remove(shop.path(HOME, "archive"))
     os.mkdir(shop.path(HOME, "archive"))
     os.symlink(shop.path("..", "away/theirs-20260101"), shop.path(HOME, "archive/theirs-20260101"))

@@ -3,7 +3,10 @@
 import fcntl
 import json
 import os
+import select
+import signal
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -13,10 +16,23 @@ from support.memory_calls import call_tool, entity, jsonl
 URI = "memory://knowledge-graph"
 
 
+def held(path):
+    """The graph of a file."""
+    graph = {"entities": [], "relations": []}
+    for line in path.read_text("utf-8").split("\n"):
+        fields = json.loads(line)
+        graph["entities" if fields.pop("type") == "entity" else "relations"].append(fields)
+    return graph
+
+
+def names(graph):
+    return [one["name"] for one in graph["entities"]]
+
+
 # What was in a file
 
 
-def test_a_file_is_taken_over_once_and_never_changed(served):
+def test_a_file_is_taken_over_and_kept_up_to_date(served):
     link = {"from": "a", "to": "b", "relationType": "of"}
     text = jsonl(entity("a", "x"), entity("b"), entity("a", "again"), relations=[link])
     path = served.write("memory.jsonl", text)
@@ -24,16 +40,51 @@ def test_a_file_is_taken_over_once_and_never_changed(served):
     graph = client.call("read_graph")
     assert graph["entities"] == [entity("a", "x"), entity("b"), entity("a", "again")]
     assert graph["relations"] == [link]
-    call_tool(client, "create_entities", [entity("c")])
-    client.close()
     assert path.read_text() == text
-    again = served.memory()
-    assert len(again.call("read_graph")["entities"]) == 4
-    assert again.err == ""
-    path.write_text(jsonl(entity("other")))
-    changed = served.memory()
-    assert len(changed.call("read_graph")["entities"]) == 4
-    assert "changed since it was imported" in changed.err
+    call_tool(client, "create_entities", [entity("c")])
+    assert held(path) == client.call("read_graph")
+    assert client.err == ""
+    path.write_text(f"{path.read_text()}\n{jsonl(entity('other'))}")
+    assert len(client.call("read_graph")["entities"]) == 5
+    client.close()
+    assert len(served.memory().call("read_graph")["entities"]) == 5
+
+
+def test_a_file_is_written_where_it_is_asked_for(served):
+    client = served.memory()
+    call_tool(client, "create_entities", [entity("a")])
+    path = served.folder / "memory.jsonl"
+    assert not path.exists()
+    asked = served.server("memory", "--jsonl", MEMORY_FILE_PATH=str(path))
+    call_tool(asked, "create_entities", [entity("b")])
+    assert held(path)["entities"] == [entity("a"), entity("b")]
+    call_tool(client, "create_entities", [entity("c")])
+    assert held(path)["entities"] == [entity("a"), entity("b"), entity("c")]
+
+
+@pytest.mark.parametrize("ending", ["close", "SIGTERM", "SIGINT", "SIGKILL"])
+def test_what_was_acknowledged_is_in_a_long_file_however_the_server_ends(served, ending):
+    path = served.write("memory.jsonl", jsonl(entity("long", "x" * 300_000)))
+    client = served.memory()
+    for number in range(5):
+        call_tool(client, "create_entities", [entity(f"n{number}")])
+    if ending != "close":
+        client.process.send_signal(getattr(signal, ending))
+    client.close()
+    if ending == "SIGKILL":
+        served.memory().initialize()  # A start is enough; it needs no call.
+    assert names(held(path)) == ["long", *(f"n{number}" for number in range(5))]
+
+
+def test_a_long_file_is_written_while_the_client_is_silent(served):
+    path = served.write("memory.jsonl", jsonl(entity("long", "x" * 300_000)))
+    client = served.memory()
+    for number in range(3):
+        call_tool(client, "create_entities", [entity(f"n{number}")])
+    until = time.monotonic() + 60
+    while names(held(path)) != ["long", "n0", "n1", "n2"] and time.monotonic() < until:
+        select.select([], [], [], 0.01)
+    assert names(held(path)) == ["long", "n0", "n1", "n2"]
 
 
 def test_each_path_has_a_graph_of_its_own(served):
@@ -60,7 +111,8 @@ def test_of_many_bad_lines_the_first_are_named_and_the_others_counted(served):
     assert client.call("read_graph")["entities"] == [entity("a")]
     assert "line 20:" in client.err
     assert "980 more lines" in client.err
-    assert len(client.err.splitlines()) == 21
+    assert len(client.err.splitlines()) == 22
+    assert (served.folder / "memory.jsonl.kept").read_text() == "{torn\n"
 
 
 @pytest.mark.parametrize(
@@ -82,11 +134,10 @@ def test_a_file_that_another_editor_saved_is_the_same_graph(served, made):
 
 def test_an_export_is_what_the_reference_reads_and_keeps_what_stood_there(served):
     link = {"from": "a", "to": "b", "relationType": "of"}
-    before = jsonl(entity("a"))
-    path = served.write("memory.jsonl", before)
     client = served.memory()
-    call_tool(client, "create_entities", [entity("b", "ü\n")])
+    call_tool(client, "create_entities", [entity("a"), entity("b", "ü\n")])
     call_tool(client, "create_relations", [link])
+    path = served.folder / "memory.jsonl"
     told = served.holdfast("memory", "export", "--file", "memory.jsonl")
     assert (told["ok"], told["entities"], told["relations"]) == (True, 2, 1)
     lines = path.read_text("utf-8").split("\n")
@@ -95,13 +146,25 @@ def test_an_export_is_what_the_reference_reads_and_keeps_what_stood_there(served
         {"type": "entity", **entity("b", "ü\n")},
         {"type": "relation", **link},
     ]
-    assert Path(told["kept"]).read_text() == before
     again = served.holdfast("memory", "export", "--file", "memory.jsonl")
     assert (again["kept"], again.get("notes")) == (None, None)
-    other = served.holdfast("memory", "export", "out/x.jsonl", "--file", "memory.jsonl")
+    served.write("out.jsonl", "mine")
+    other = served.holdfast("memory", "export", "out.jsonl", "--file", "memory.jsonl")
     assert Path(other["path"]).read_bytes() == path.read_bytes()
+    assert Path(other["kept"]).read_text() == "mine"
     folder = served.holdfast("memory", "export", ".", "--file", "memory.jsonl")
     assert folder["error"]["code"] == "in_the_way"
+
+
+def test_an_export_takes_in_what_another_program_wrote(served):
+    path = served.write("memory.jsonl", jsonl(entity("a")))
+    client = served.memory()
+    call_tool(client, "create_entities", [entity("b")])
+    client.close()
+    path.write_text(f"{path.read_text()}\n{jsonl(entity('theirs'))}")
+    told = served.holdfast("memory", "export", "--file", "memory.jsonl")
+    assert told["entities"] == 3
+    assert names(held(path)) == ["a", "b", "theirs"]
 
 
 def test_people_search_by_words(served):
@@ -156,7 +219,7 @@ def test_a_database_that_was_taken_away_is_made_anew_from_the_file(served):
     call_tool(client, "create_entities", [entity("b")])
     for end in ("", "-wal", "-shm"):
         Path(f"{served.folder}/memory.jsonl.db{end}").unlink(missing_ok=True)
-    assert client.call("read_graph")["entities"] == [entity("a")]
+    assert client.call("read_graph")["entities"] == [entity("a"), entity("b")]
 
 
 def test_a_file_that_another_process_writes_is_waited_for(served):
@@ -200,7 +263,7 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read_until_it_can(served):
     path.parent.chmod(0o777)
     assert call_tool(reader, "create_entities", [entity("b")])["structuredContent"]
     assert len(reader.call("read_graph")["entities"]) == 3
-    assert path.read_text() == jsonl(entity("a", "x"), entity("c"))
+    assert names(held(path)) == ["a", "c", "b"]
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])

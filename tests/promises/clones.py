@@ -7,6 +7,7 @@ file behind; or it leads to ``clone.secret``, whose text must not come out anywh
 
 import json
 import os
+import shutil
 import subprocess
 
 from support.git_template import make_repository
@@ -76,6 +77,13 @@ class Clone:
         """A repository of the person's own."""
         os.makedirs(path)
         self.git("init", "-q", path)
+
+    def repack(self):
+        """Have it unpacked anew, as from an archive."""
+        packed = f"{self.root}-packed"
+        os.rename(self.root, packed)
+        subprocess.run(["cp", "-a", packed, self.root], check=True)
+        shutil.rmtree(packed)
 
     def holdfast(self, *words):
         """Somebody worked in it with Holdfast before."""

@@ -2,15 +2,21 @@
 
 To add one, append a row; ``mutating.py`` says what a row holds, ``test_mutations.py`` does the
 rest. The rules by which the ledger is opened are in ``openings.py``, the ways in which a stranger's
-repository could be believed in ``strangers.py``.
+repository could be believed in ``strangers.py``, those to hide or deny something in ``truths.py``,
+bounds that are missing in ``limits.py``, those of initiatives in ``checkpoints.py``.
 """
 
 import os
 
+from promises.checkpoints import CHECKPOINTS
+from promises.growing import GROWTH
+from promises.limits import LIMITS
 from promises.mutating import Mutation, answer, value
 from promises.openings import OPENINGS, commit_ignoring_errors, open_unsynced
 from promises.strangers import STRANGERS
+from promises.truths import TRUTHS
 
+_NOTES = "tests/hooks/test_notes_lines.py::"
 _KILL = "tests/promises/test_p01_kill.py::"
 _CUT = "tests/promises/test_p02_power_cut.py::"
 _GIT = "tests/promises/test_p03_git.py::"
@@ -18,12 +24,16 @@ _FULL = "tests/promises/test_p05_full_disk.py::"
 _WRITERS = "tests/promises/test_p06_writers.py::"
 _RETRY = "tests/promises/test_p07_retry.py::"
 _EDIT = "tests/promises/test_p09_hand_edit.py::"
+_FILES = "tests/promises/test_p09_every_file.py::"
 _LOCK = "tests/promises/test_p11_lock.py::"
 _GATES = "tests/acceptance/test_gates.py::"
 _PROGRESS = "tests/acceptance/test_progress.py::"
 _NEEDS = "tests/core/test_needs.py::"
 _EDITS = "tests/core/test_edits.py::"
 _HOSTILE = "tests/hooks/test_hostile.py::"
+_FILE = "tests/layers/graph/test_jsonl_file.py::"
+_RUNNER = "tests/evidence/test_killed_runner.py::"
+_JSONL = "holdfast.layers.graph.jsonl_file:"
 _TRANSACTION = "holdfast.keeper.transaction:Transaction."
 
 
@@ -40,6 +50,32 @@ def _commit_after_the_layers(original):
         return saved
 
     return commit_once
+
+
+def _file_not_taken_in(_original):
+    def take_in(self, store, _raw):
+        return self._render(store)
+
+    return take_in
+
+
+def _read_before_asking(original):
+    def read_from(path, flags, most, *, or_busy=False):
+        from holdfast.system import disk
+
+        data = original(path, flags, most)
+        is_busy = or_busy and original(path, flags, most, or_busy=True) == disk.BUSY
+        return disk.BUSY if is_busy else data
+
+    return read_from
+
+
+def _rename_over(_original):
+    def replace_in_steps(_self, path, spare, **_options):
+        os.replace(spare, path)
+        return []
+
+    return replace_in_steps
 
 
 def _removed_whenever_gone(_original):
@@ -154,6 +190,53 @@ MUTATIONS = [
         f"{_KILL}test_a_killed_command_is_done_or_not_done[dev-08-task-add]", whole=True,
     ),
     Mutation(
+        1, "the file of a graph is not written", f"{_JSONL}JsonlFile.sync", answer(),
+        f"{_FILE}test_every_change_is_in_the_file_before_it_is_acknowledged",
+    ),
+    Mutation(
+        1, "what is not in the file of a graph is not recorded",
+        "holdfast.layers.graph.store:GraphStore._record_changes", answer(),
+        f"{_FILE}test_what_a_killed_process_did_not_write_the_next_one_writes",
+    ),
+    Mutation(
+        1, "a command goes on when its runner is killed",
+        "holdfast.system.command_guard:CommandGuard._start", answer(),
+        f"{_RUNNER}test_a_command_and_all_it_started_end_with_a_killed_runner",
+    ),
+    Mutation(
+        1, "processes are not found by their run", "holdfast.system.process_tree:_of_run",
+        answer(()),
+        f"{_RUNNER}test_a_process_that_left_everything_but_its_run_is_ended_at_the_limit",
+    ),
+    Mutation(
+        4, "rows of a graph are believed",
+        "holdfast.layers.graph.store:GraphStore._check_text", answer(),
+        "tests/layers/graph/test_database.py::test_rows_that_no_writer_made_are_damage",
+    ),
+    Mutation(
+        4, "a damaged graph is written to its file",
+        "holdfast.layers.graph.store:GraphDatabase.check", answer(),
+        "tests/mcp/test_damage.py::test_a_damaged_graph_does_not_replace_its_file",
+    ),
+    Mutation(
+        9, "what others wrote into the file of a graph is not taken in",
+        f"{_JSONL}JsonlFile.take_in", _file_not_taken_in,
+        f"{_FILE}test_what_another_program_wrote_is_in_the_next_answer",
+    ),
+    Mutation(
+        9, "a writer that did not see a change deletes it", f"{_JSONL}_RECENT_S", value(-1.0),
+        f"{_FILE}test_a_writer_that_had_read_the_file_before_deletes_nothing",
+    ),
+    Mutation(
+        10, "a torn file deletes what it lacks", "holdfast.layers.graph.merge:OwnChanges.keep_ours",
+        lambda _original: lambda self, key: self.has(key),
+        f"{_FILE}test_a_file_whose_writer_was_stopped_deletes_nothing",
+    ),
+    Mutation(
+        10, "lines that a graph cannot hold are dropped", f"{_JSONL}JsonlFile._keep_lost", answer(),
+        f"{_FILE}test_lines_that_the_graph_does_not_hold_are_kept_and_said",
+    ),
+    Mutation(
         1, "a record that a killed writer did not put counts as removed",
         "holdfast.adopt.findings:_was_removed_at_the_end", _removed_whenever_gone,
         f"{_KILL}test_a_kill_in_the_only_phase_is_not_taken_for_a_removed_record[start]",
@@ -262,6 +345,54 @@ MUTATIONS = [
         f"{_EDIT}test_an_edit_that_stands_between_two_names_is_found_there",
     ),
     Mutation(
+        9, "read before asking who writes", "holdfast.system.disk:_read_from",
+        _read_before_asking,
+        "tests/system/test_disk.py::test_a_writer_that_ends_at_that_moment_is_not_missed",
+    ),
+    Mutation(
+        9, "rename over what cannot be exchanged",
+        "holdfast.system.disk:Disk._replace_in_steps", _rename_over,
+        f"{_EDIT}test_an_edit_is_adopted_or_kept_on_a_file_system_that_can_do_less"
+        "[skill-no exchange]",
+    ),
+    Mutation(
+        9, "nobody writes where there are no leases",
+        "holdfast.system.kernel:_is_open_elsewhere", answer(False),
+        "tests/storage/test_shared_file.py"
+        "::test_a_file_that_a_program_has_open_is_left_to_it[no leases]",
+    ),
+    Mutation(
+        9, "ignore what was saved meanwhile", "holdfast.storage.shared_file:_read_saves",
+        answer([]),
+        f"{_FILES}test_no_edit_of_any_file_is_lost[MilestonePage]",
+    ),
+    Mutation(
+        9, "the second of two saves counts", "holdfast.storage.shared_file:_merged",
+        value(lambda _merge, _base, _mine, theirs: theirs),
+        "tests/storage/test_shared_file.py"
+        "::test_two_saves_during_one_write_are_both_there[all]",
+    ),
+    Mutation(
+        9, "an index is anybody's", "holdfast.storage.skill_index:Index._is_own", answer(True),
+        f"{_FILES}test_no_edit_of_any_file_is_lost[Index]",
+    ),
+    Mutation(
+        9, "keep quiet about an unsafe file system",
+        "holdfast.system.disk:Disk.can_keep_saves", answer((True, True, True)),
+        "tests/install/test_doctor.py"
+        "::test_doctor_reports_a_file_system_on_which_an_edit_can_be_lost",
+    ),
+    Mutation(
+        9, "required reading is a text", "holdfast.hooks.quick_check:file_id",
+        value(os.path.join),
+        "tests/hooks/test_reading.py::test_a_file_is_identified_however_its_path_is_spelled",
+    ),
+    Mutation(
+        10, "refuse half a file at once", "holdfast.adopt.findings:_UNCHANGED_READS", value(1),
+        "tests/promises/test_p10_invalid_edit.py"
+        "::test_without_leases_a_file_that_changed_a_moment_ago_is_read_again[skill]",
+    ),
+    Mutation(
         10, "reset the file", "holdfast.adopt.findings:_set_aside", _reset_the_file,
         "tests/promises/test_p10_invalid_edit.py"
         "::test_what_json_forbids_is_named_with_its_line[not a number-skill]",
@@ -281,6 +412,38 @@ MUTATIONS = [
         f"{_LOCK}test_a_stopped_holder_is_named_when_the_time_is_over[0.1-in_thread]",
     ),
     Mutation(
+        10, "verify hides a first record that is rejected",
+        "holdfast.keeper.audit:_check_other_files", answer(),
+        f"{_NOTES}test_a_first_record_that_is_rejected_is_said_everywhere[current > total-active]",
+    ),
+    Mutation(
+        9, "notes bring back what was removed", "holdfast.adopt.unknown_workflows:_last_followed",
+        answer({}), f"{_NOTES}test_what_was_removed_is_not_brought_back_by_the_same_notes",
+    ),
+    Mutation(
+        12, "a record from the future stays in it", "holdfast.core.workflow:_adopted",
+        lambda _original: lambda data, _at: {**data["state"], "updated_at": data["active_at"]},
+        "tests/acceptance/test_dev_lines.py"
+        "::test_a_record_from_the_future_was_active_when_it_was_adopted",
+    ),
+    Mutation(
+        12, "adopting makes a record look active", "holdfast.core.workflow:_adopted",
+        lambda _original: lambda data, at: {**data["state"], "updated_at": at},
+        "tests/acceptance/test_dev_lines.py"
+        "::test_adopting_keeps_when_the_workflow_was_last_active",
+    ),
+    Mutation(
+        13, "a record names any file as its notes", "holdfast.adopt.agent_notes:_is_path_of_notes",
+        answer(True),
+        f"{_NOTES}test_a_record_that_names_another_file_as_its_notes_reads_nothing",
+    ),
+    Mutation(
+        17, "the next step of notes that are gone goes on",
+        "holdfast.core.next_step:_step_after_notes",
+        lambda _original: lambda _state, _why, step: step,
+        f"{_NOTES}test_notes_that_are_gone_offer_to_end_the_workflow[removed]",
+    ),
+    Mutation(
         12, "sort by time", "holdfast.storage.ledger:Ledger.events", _sorted_by_time,
         "tests/promises/test_p12_clock.py"
         "::test_history_stays_in_the_order_in_which_it_was_recorded[skill-a year back]",
@@ -295,12 +458,6 @@ MUTATIONS = [
         13, "doctor runs what a project names", "holdfast.install.doctor:InstalledHook.program",
         value(lambda self: self.words),
         "tests/install/test_doctor.py::test_nothing_that_a_project_brings_is_run",
-    ),
-    Mutation(
-        13, "believe a ledger that lies in a clone",
-        "holdfast.workspace.location:Workspace.has_foreign_ledger", answer(False),
-        "tests/workspace/test_location.py"
-        "::test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed[plain]",
     ),
     Mutation(
         13, "undo a run that failed", "holdfast.core.workflow.corrections:_lasting", answer(),
@@ -411,13 +568,14 @@ MUTATIONS = [
         f"{_PROGRESS}test_what_is_no_commit_is_refused[nonsense_zzz]",
     ),
     *STRANGERS,
+    *TRUTHS,
     Mutation(
-        14, "print raw", "holdfast.answers:_is_harmless", answer(True),
+        14, "print raw", "holdfast.core.visible:_has_shape", answer(True),
         "tests/promises/test_p14_hostile_text.py"
         "::test_no_command_prints_what_could_steer_a_terminal[colour]",
     ),
     Mutation(
-        14, "brief raw", "holdfast.core.briefing:_HARMLESS", value({}),
+        14, "brief raw", "holdfast.core.briefing:_HARMLESS", value(()),
         "tests/promises/test_p14_briefing.py"
         "::test_the_briefing_keeps_text_in_its_line[closing tag-skill]",
     ),
@@ -440,5 +598,8 @@ MUTATIONS = [
         "tests/hooks/test_events.py"
         "::test_a_fault_stops_nobody_when_the_program_itself_is_the_hook",
     ),
+    *LIMITS,
     *OPENINGS,
+    *GROWTH,
+    *CHECKPOINTS,
 ]  # fmt: skip

@@ -97,6 +97,12 @@ def a_ledger_of_a_stranger(clone):
     clone.holdfast("initiative", "create", "Trap", "--milestone", "M1", "--files")
 
 
+@repository
+def an_archive_with_a_ledger(clone):
+    a_ledger_of_a_stranger(clone)
+    clone.repack()
+
+
 # What would confuse
 
 

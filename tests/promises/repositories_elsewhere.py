@@ -136,6 +136,12 @@ def a_memory_by_local_settings(clone):
 
 
 @repository
+def a_memory_by_local_settings_of_an_archive(clone):
+    told = {"autoMemoryDirectory": clone.outside, "autoMemoryEnabled": True}
+    clone.write(".claude/settings.local.json", json.dumps(told))
+
+
+@repository
 def a_memory_by_settings_and_a_link(clone):
     put(os.path.join(clone.outside, "MEMORY.md"), f"# {SECRET}\n")
     clone.link("docs/MEMORY.md", os.path.join(clone.outside, "MEMORY.md"))

@@ -3,7 +3,7 @@
 import json
 import os
 
-from promises.mutating import Mutation, answer
+from promises.mutating import Mutation, answer, value
 
 _STRANGER = (
     "tests/promises/test_p13_repositories.py"
@@ -32,7 +32,7 @@ def _with_hooks(settings):
 def _believed(_original):
     """Take a folder that looks like a repository for the worktree that it says it is."""
 
-    def in_git(root):
+    def in_git(root, _stat):
         from holdfast.workspace.location import Workspace, _git_folder, _read
 
         git = os.path.join(root, ".git")
@@ -57,6 +57,48 @@ def _waiting(_original):
             return json.loads(file.read() or b"{}")
 
     return read
+
+
+def _by_the_umask(_original):
+    """Leave what is made to the umask, and to whoever made it."""
+    return lambda file, _path, _mode: os.stat(file)
+
+
+def _belonging_to_root(original):
+    def settle(file, path, mode):
+        return os.stat(file) if os.geteuid() == 0 else original(file, path, mode)
+
+    return settle
+
+
+def _wherever_it_is(_original):
+    def person_folder(_root, *place):
+        from holdfast.workspace.location import person_path
+
+        return person_path(*place)
+
+    return person_folder
+
+
+def _with_approvals(_original):
+    def as_imported(before, state):
+        from holdfast.core.workflow.edits import with_claims
+
+        return with_claims(before, state)
+
+    return as_imported
+
+
+def _anywhere_on_the_path(_original):
+    return lambda name, _root=None: name
+
+
+def _belief(name, target, broken, test):
+    return Mutation(13, name, target, broken, f"tests/promises/test_p13_belief.py::test_{test}")
+
+
+def _place(name, target, broken, test):
+    return Mutation(13, name, target, broken, f"tests/workspace/test_git_layouts.py::test_{test}")
 
 
 def _row(name, target, broken, repository):
@@ -93,8 +135,69 @@ STRANGERS = [
         "locks_and_logs_that_are_links",
     ),
     _row(
-        "keep the memory where a clone says", "holdfast.layers.memory:_is_tracked",
-        answer(False), "a_memory_by_local_settings",
+        "keep the memory where a clone says", "holdfast.layers.memory:is_inside",
+        answer(True), "a_memory_by_local_settings",
+    ),
+    Mutation(
+        13, "believe a ledger that lies in a clone",
+        "holdfast.workspace.location:Workspace.has_foreign_ledger", answer(False),
+        "tests/workspace/test_location.py"
+        "::test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed[plain]",
+    ),
+    _belief(
+        "believe a ledger in an archive", "holdfast.keeper.foreign_ledger:set_aside", answer(),
+        "a_ledger_in_an_archive_is_not_believed[git]",
+    ),
+    _belief(
+        "believe any proof", "holdfast.workspace.location:is_own_ledger", answer(True),
+        "a_proof_that_was_forged_is_not_believed[plain]",
+    ),
+    _belief(
+        "trust a home in the repository", "holdfast.workspace.trust:person_folder",
+        _wherever_it_is, "a_home_inside_the_repository_trusts_nothing[HOME]",
+    ),
+    _belief(
+        "remember what a stranger learned", "holdfast.core.logs:Log._as_adopted",
+        value(lambda _self, _state, adopted: adopted),
+        "learnings_of_a_clone_do_not_reach_the_memory_by_themselves[plain]",
+    ),
+    _belief(
+        "import approvals", "holdfast.keeper.transfer:as_imported", _with_approvals,
+        "an_import_brings_no_approval_no_evidence_and_no_session[plain]",
+    ),
+    _belief(
+        "write what git tracks", "holdfast.keeper.store:Store.tracked", answer([]),
+        "files_of_ours_that_git_tracks_are_named_and_not_written[2]",
+    ),
+    _belief(
+        "leave permissions to the umask", "holdfast.system.disk:_settle_new", _by_the_umask,
+        "files_are_for_their_owner_alone_whatever_the_umask[0o777]",
+    ),
+    _belief(
+        "lock the owner out", "holdfast.system.disk:_settle_new", _belonging_to_root,
+        "root_does_not_lock_the_owner_out[plain]",
+    ),
+    _belief(
+        "run a git that the repository brings", "holdfast.evidence.git:which",
+        _anywhere_on_the_path,
+        "git_is_not_run_from_the_repository_nor_from_a_relative_folder",
+    ),
+    _place(
+        "follow a worktree that does not point back",
+        "holdfast.workspace.location:_check_points_back", answer(),
+        "no_folder_gets_the_ledger_of_another_project[make_pointer_to_a_worktree]",
+    ),
+    _place(
+        "use a repository of another user", "holdfast.workspace.location:_check_owner", answer(),
+        "a_repository_of_another_user_is_used_exactly_where_git_uses_it[r]",
+    ),
+    _place(
+        "take a folder for a bare repository", "holdfast.workspace.location:_is_git_folder",
+        answer(True), "a_folder_that_only_looks_like_a_bare_repository_is_none[objects]",
+    ),
+    _place(
+        "let a stranger name the main worktree", "holdfast.workspace.location:_leads_to",
+        answer(True), "a_worktree_of_a_stranger_cannot_say_that_its_main_one_is_elsewhere",
     ),
     _row(
         "wait for a pipe in a client's settings", "holdfast.layers.memory:_read_settings", _waiting,

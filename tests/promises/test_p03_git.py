@@ -292,7 +292,9 @@ def test_the_record_of_a_copy_is_told_from_ones_own(repository, tmp_path):
     repository.live().set_context({"m": "original"}, workflow=repository.workflow)
     shutil.copy(os.path.join(copy, repository.record), repository.path(repository.record))
     receipt = repository.live().remind("after", workflow=repository.workflow)
-    assert any("elsewhere" in note for note in receipt.notes), receipt.notes
+    assert any("context.n" in note for note in receipt.notes), receipt.notes
+    context = receipt.state["context"]
+    assert (context["n"], context["m"]) == ("copy", "original")
     check_whole(repository.root)
 
 

@@ -17,6 +17,8 @@ from holdfast.adopt import findings
 from holdfast.cli import main as cli
 from holdfast.core.json_text import digest
 from holdfast.storage.ledger import EVENT_COLUMNS, body_of
+from holdfast.system.disk import Disk
+from holdfast.workspace.location import sign_ledger
 from support.workshop import SEED, Workshop, many
 
 pytestmark = pytest.mark.promise(4)
@@ -60,6 +62,7 @@ class Forger:
 
     def __init__(self, shop, ledger):
         shop.write(LEDGER, ledger)
+        sign_ledger(os.path.dirname(shop.path(LEDGER)), Disk())
         self.connection = sqlite3.connect(shop.path(LEDGER), isolation_level=None)
 
     def __enter__(self):

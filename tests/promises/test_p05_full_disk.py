@@ -168,7 +168,7 @@ def test_a_failing_call_loses_no_hand_edit(recipe, edit, error, stages, quick, t
     with open(record, "rb") as file:
         data = file.read()
     assert data.count(b"be kind") == 1
-    edited = data.replace(b"be kind", b"be bold") if edit == "valid" else data[:-40]
+    edited = data.replace(b"be kind", b"be bold") if edit == "valid" else data[:-40] + b"?"
     with open(record, "wb") as file:
         file.write(edited)
     trial = EditedTrial(site, "edited", ["task", "add", "three"], quick)
@@ -205,7 +205,7 @@ class SavedMeanwhile(Disk):
             with open(other, "wb") as file:
                 file.write(self._data)
             self.is_full = True
-        super().exchange(one, other)
+        return super().exchange(one, other)
 
     def create(self, path, *arguments, **options):
         if self.is_full:

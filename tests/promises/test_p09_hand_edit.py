@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.system.disk import Disk
 from support.disks import Died
+from support.editors import LIMITS
 from support.workshop import FORMATS, SEED, Workshop, edit_document, lines_of, sampled, worked_on
 
 pytestmark = pytest.mark.promise(9)
@@ -194,6 +195,29 @@ def test_an_edit_survives_the_death_of_the_writer_that_met_it(record_format, tra
         check_not_lost(scene, f"seed {SEED}: step {step}, killed at {dies_at}")
 
 
+@pytest.mark.parametrize("limit", ["no exchange", "no links", "no leases", "little"])
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_an_edit_is_adopted_or_kept_on_a_file_system_that_can_do_less(
+    record_format, limit, tmp_path, monkeypatch
+):
+    """At every step; and the writer that met it dies at that step or a later one."""
+    LIMITS[limit](monkeypatch)
+    count = steps_of(tmp_path / "steps", record_format, "remind")
+    chosen = sampled(itertools.product(range(count), (False, True)), SAMPLE // 2, f"{limit} kept")
+    for number, (step, in_place) in enumerate(chosen):
+        folder = tmp_path / str(number)
+        scene = Scene(folder, record_format, from_now=False, in_place=in_place)
+        check_never_gone(scene, "remind", step)
+    pairs = [(step, dies) for step in range(count) for dies in range(step, count + TAKING_IN)]
+    for number, (step, dies_at) in enumerate(sampled(pairs, SAMPLE // 2, f"{limit} killed")):
+        folder = tmp_path / f"killed {number}"
+        scene = Scene(folder, record_format, from_now=False, in_place=False)
+        keeper = scene.shop.keeper(disk=Stepping(step, scene.save, dies_at))
+        with contextlib.suppress(Died):
+            keeper.remind("meanwhile", workflow=scene.id)
+        check_not_lost(scene, f"seed {SEED}: {limit}, step {step}, killed at {dies_at}")
+
+
 def check_not_lost(scene, case):
     """The very next command takes it in, or says where it is kept."""
     look = scene.shop.keeper().settle(workflow=scene.id)
@@ -335,10 +359,11 @@ def test_whoever_had_the_file_open_when_it_was_exchanged_is_waited_for(
 
 
 def exchanged(disk, one, other, file, *, dies):
-    Disk.exchange(disk, one, other)
+    is_done = Disk.exchange(disk, one, other)
     if dies:
         file.truncate(0)
         disk.dies_at = 0
+    return is_done
 
 
 def test_one_edit_waits_while_another_one_is_taken_in(tmp_path):

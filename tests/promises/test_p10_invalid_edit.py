@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.json_text import MAX_DEPTH
+from support.editors import LIMITS, no_leases
 from support.workshop import FORMATS, Workshop, lines_of, many, types, without_time, worked_on
 
 pytestmark = pytest.mark.promise(10)
@@ -262,9 +263,9 @@ def test_a_record_without_its_envelope_is_an_edit_of_the_state(served):
 def test_the_same_mistake_twice_is_kept_twice(served):
     served.again()
     for _ in range(2):
-        served.shop.write(served.record, b"{")
+        served.shop.write(served.record, b"{?")
         served.shop.keeper().settle(workflow=served.id)
-    assert list(served.shop.beside(served.record).values()) == [b"{", b"{"]
+    assert list(served.shop.beside(served.record).values()) == [b"{?", b"{?"]
 
 
 @each_format
@@ -297,3 +298,36 @@ def test_a_forged_digest_without_an_envelope_has_an_answer(served):
         (b'{"_holdfast": 7, ', b'"a": 1}'),
     ):
         served.check(before + b'"digest": "' + digest(before + after).encode() + b'",' + after)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@each_format
+def test_an_invalid_edit_has_an_answer_on_a_file_system_that_can_do_less(
+    served, limit, monkeypatch
+):
+    LIMITS[limit](monkeypatch)
+    broken = served.good.replace(b"{", b"{,", 1)
+    assert list(served.check(broken).values()) == [broken]
+    assert served.check(served.good.replace(b"T-17", b"T-18", 1)) == {}
+
+
+@each_format
+def test_without_leases_a_file_that_changed_a_moment_ago_is_read_again(
+    record_format, tmp_path, monkeypatch
+):
+    """A tool on another machine: the file is half written, and complete 80 ms later."""
+    no_leases(monkeypatch)
+    shop = Workshop(tmp_path, git=False)
+    state = worked_on(shop.keeper(), record_format)
+    edited = shop.read(state["record"]).replace(b"T-17", b"T-18", 1)
+    waited = []
+
+    def pause(seconds):
+        waited.append(seconds)
+        if sum(waited) >= 0.08:
+            shop.write(state["record"], edited)
+
+    shop.write(state["record"], edited[: len(edited) // 2])
+    look = shop.keeper(sleep=pause).settle(workflow=state["id"])
+    assert look.state["context"]["ticket"] == "T-18"
+    assert shop.beside(state["record"]) == {}

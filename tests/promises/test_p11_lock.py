@@ -47,8 +47,12 @@ os.read(0, 1)
 """
 STOPPED = """\
 import os, signal, sys
+from types import SimpleNamespace
 from holdfast import Keeper
+from support.editors import LIMITS
 from support.fork_server import STEPS
+
+LIMITS[sys.argv[2]](SimpleNamespace(setattr=setattr))
 
 steps = 0
 
@@ -280,10 +284,13 @@ def test_the_command_line_gives_up_with_a_fault_and_works_later(shop, holder):
     assert ids(shop) == ["first", "tried"]
 
 
-def stopped_at(shop, step):
-    """Start a command that stops itself before one of its steps; return it if it got there."""
+def stopped_at(shop, step, limit):
+    """Start a command that stops itself before one of its steps; return it if it got there.
+
+    ``limit`` is what its file system can do.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-c", STOPPED, str(step)],
+        [sys.executable, "-c", STOPPED, str(step), limit],
         cwd=shop.root,
         env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([SOURCE, TESTS])},
     )
@@ -295,13 +302,14 @@ def stopped_at(shop, step):
     return None
 
 
-def test_a_writer_stopped_at_any_step_delays_no_reader_and_finishes_once(tmp_path, tally):
-    steps = sampled(STEPS, 6, "stopped")
+@pytest.mark.parametrize("limit", ["all", "no exchange", "little"])
+def test_a_writer_stopped_at_any_step_delays_no_reader_and_finishes_once(tmp_path, tally, limit):
+    steps = sampled(STEPS, 6, f"stopped, {limit}")
     stopped = killed = 0
     for step in steps:
         shop = Workshop(tmp_path / f"at-{step}")
         Keeper(shop.root).start("dev", "docs/plan.md", id="first")
-        writer = stopped_at(shop, step)
+        writer = stopped_at(shop, step, limit)
         if writer is None:
             continue
         stopped += 1

@@ -34,9 +34,12 @@ TELLING = {
     "a_graph_far_away": ("start dev docs/x.md --task one", "sync"),
     "settings_of_clients": ("doctor", "init", "uninstall"),
     "a_loop_that_wants_to_be_verified": ("loop verify T1 --run", "loop rebuild other"),
-    "a_ledger_of_a_stranger": ("resume", "gate run lint", "event SessionStart"),
     **dict.fromkeys(
-        [name for name in REPOSITORIES if name.startswith(("git_", "a_submodule"))],
+        ("a_ledger_of_a_stranger", "an_archive_with_a_ledger"),
+        ("resume", "gate run lint", "event SessionStart"),
+    ),
+    **dict.fromkeys(
+        [name for name in REPOSITORIES if name.startswith(("git_", "inner_git_", "a_submodule"))],
         (
             "start dev docs/x.md --task one",
             "gate run lint -- test -e README.md",
@@ -50,6 +53,7 @@ TELLING = {
     "a_folder_of_holdfast_that_is_elsewhere": ("doctor", "start dev docs/x.md --task one"),
     "an_initiative_whose_files_are_links": ("initiative recover trap", "initiative sync"),
     "initiatives_elsewhere": ("initiative recover trap", "files sync"),
+    "a_memory_by_local_settings_of_an_archive": ("remember short --kind preference", "sync"),
     "a_memory_by_local_settings": ("start apex it", "remember short --kind preference", "sync"),
     "a_memory_by_settings_and_a_link": ("remember short --kind preference", "sync"),
     "a_memory_that_is_elsewhere": ("remember short --kind preference", "sync"),
@@ -288,6 +292,7 @@ def test_every_command_is_tried_in_every_repository():
 
 
 UNTRIED = {
+    "archive", "initiative rename", "initiative milestone add",
     "help", "demo", "hook", "step", "task block", "task phase", "task unblock", "task edit",
     "task remove", "task reopen", "task move", "unset", "undo", "rename", "phase approve",
     "phase block", "phase skip", "gate waive", "green", "refactor",

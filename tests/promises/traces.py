@@ -104,7 +104,7 @@ class Trace:
 
     def _called(self, call, fd, arguments, result, name, answer):
         if fd == 1 and call == "write" and result and answer:
-            self.said("acknowledged", name, answer["seqs"])
+            self.said("acknowledged", name, answer.get("seqs", []))
         if fd not in self._open or call in ("fcntl", "flock"):
             return
         what, position, appends = self._open[fd]

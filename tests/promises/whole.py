@@ -16,6 +16,8 @@ from typing import NamedTuple
 import holdfast
 from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp.workflow_tools import TOOLS
+from holdfast.system.disk import Disk
+from holdfast.workspace.location import sign_ledger
 from promises import strace
 from promises.journeys import INDEX, command, history_of, run_held
 from support.mcp_client import STATELESS
@@ -144,6 +146,9 @@ class Scene:
 
     def copy(self, root):
         subprocess.run(["cp", "-a", self.root, root], check=True)
+        home = os.path.join(root, ".git", "holdfast")
+        if os.path.exists(os.path.join(home, "ledger.db")):
+            sign_ledger(home, Disk())  # A copy with another home is another person's.
         return Scene(root)
 
     def drop(self):
@@ -186,7 +191,7 @@ class Scene:
     def complaints(self):
         """The lines of ``verify`` that are not fine; an index may be behind till the next event."""
         _, answer = self.ask("verify")
-        fine = ("ok", "behind")
+        fine = ("ok", "note", "behind")
         found = answer["lines"]
         return [line for line in found if line["level"] not in fine and line["what"] != INDEX]
 

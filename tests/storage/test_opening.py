@@ -17,6 +17,7 @@ from holdfast.storage import database
 from holdfast.storage.database import Database
 from holdfast.storage.ledger import Ledger
 from holdfast.system.disk import Disk
+from holdfast.workspace.location import sign_ledger
 from support.paths import SOURCE
 
 
@@ -250,6 +251,7 @@ def test_a_file_that_is_no_ledger_is_named_and_left_alone(shop):
     os.makedirs(folder_of(shop))
     file = os.path.join(folder_of(shop), "ledger.db")
     sqlite3.connect(file).execute("CREATE TABLE mine (x)").connection.close()
+    sign_ledger(folder_of(shop), Disk())
     before = shop.read(".git/holdfast/ledger.db")
     with pytest.raises(Fault) as caught:
         shop.keeper().start("dev", "a.md")

@@ -74,26 +74,18 @@ class RecordingDisk(Disk):
         self.names[path] = node
         self.log.append(("create", path, node))
 
-    def make_folder(self, path, mode=0o777):
-        missing = []
-        while path not in self.folders:
-            missing.append(path)
-            path = os.path.dirname(path)
-        if missing:
-            self._alive()
-            super().make_folder(missing[0], mode)
-        for folder in reversed(missing):
-            self.folders.add(folder)
-            self.log.append(("mkdir", folder))
+    def make_folder(self, path, mode=0o700):
+        if path not in self.folders:
+            super().make_folder(path, mode)
 
-    def add_folder(self, path, mode=0o777):
+    def add_folder(self, path, mode=0o700):
         self._alive()
         super().add_folder(path, mode)
         if path not in self.folders:
             self.folders.add(path)
             self.log.append(("mkdir", path))
 
-    def create(self, path, data, mode=0o666, *, durable=False):
+    def create(self, path, data, mode=0o600, *, durable=False):
         self._alive()
         return super().create(path, data, mode, durable=durable)
 
@@ -142,11 +134,11 @@ class RecordingDisk(Disk):
 
     def exchange(self, one, other):
         self._alive()
-        before = len(self.log)
-        super().exchange(one, other)
-        if len(self.log) == before:
+        is_done = super().exchange(one, other)
+        if is_done:
             self.names[one], self.names[other] = self.names[other], self.names[one]
             self.log.append(("exchange", one, other))
+        return is_done
 
     def remove(self, path):
         self._alive()

@@ -78,9 +78,12 @@ STORY = [
     ("initiative block", "initiative block --reason key"),
     ("initiative unblock", "initiative unblock"),
     ("initiative complete", "initiative complete M1"),
+    ("initiative milestone add", "initiative milestone add M3:Ship"),
+    ("initiative rename", "initiative rename Tidier"),
     ("initiative sync", "initiative sync --from files"),
     ("initiative show", "initiative show"),
     ("initiative complete", "initiative complete M2"),
+    ("initiative complete", "initiative complete M3"),
     ("initiative finish", "initiative finish"),
     ("initiative archive", "initiative archive"),
     ("initiative create", "initiative create Other --milestone M1"),
@@ -125,4 +128,5 @@ STORY = [
     ("uninstall", "uninstall"),
     ("completion", "completion bash"),
     ("help", "help task done"),
+    ("archive", "archive --before 90d --yes"),
 ]

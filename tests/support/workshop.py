@@ -141,15 +141,13 @@ def types(keeper, workflow=None):
 
 def without_time(state):
     """Return the state without its time of update."""
-    return {key: value for key, value in state.items() if key != "updated_at"}
+    return {key: value for key, value in state.items() if key not in ("updated_at", "adopted_at")}
 
 
 def lines_of(keeper):
     """Return the complaints of ``verify``; empty if all is well and up to date."""
-    report = keeper.verify()
-    return [
-        f"{ln['level']} {ln['what']}: {ln['message']}" for ln in report.lines if ln["level"] != "ok"
-    ]
+    lines = [line for line in keeper.verify().lines if line["level"] not in ("ok", "note")]
+    return [f"{line['level']} {line['what']}: {line['message']}" for line in lines]
 
 
 def many(quick, whole):

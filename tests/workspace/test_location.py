@@ -1,11 +1,13 @@
 """Where a workspace is: worktrees of any layout, and the branch that is checked out."""
 
+import contextlib
 import os
 import shutil
 
 import pytest
 
 from holdfast import Keeper, Refused
+from holdfast.workspace import location
 from holdfast.workspace.location import MAIN, find
 from support.git_template import make_repository, run_git
 
@@ -15,6 +17,20 @@ def origin(tmp_path):
     root = str(tmp_path / "origin")
     make_repository(root, committed=True)
     return root
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    """Return a context in which somebody else works, with a home and a list of their own."""
+
+    @contextlib.contextmanager
+    def elsewhere():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOME", str(tmp_path / "stranger"))
+            patch.setenv("XDG_STATE_HOME", str(tmp_path / "stranger/state"))
+            yield
+
+    return elsewhere
 
 
 @pytest.fixture(params=["repository itself", "folder around it"])
@@ -72,12 +88,13 @@ def test_a_worktree_that_moved_is_where_git_says_and_a_removed_one_is_gone(origi
 
 
 @pytest.mark.parametrize("kind", ["plain", "bare"])
-def test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed(origin, tmp_path, kind):
+def test_a_ledger_in_the_work_tree_of_a_clone_is_not_believed(origin, tmp_path, stranger, kind):
     source, clone = str(tmp_path / "source"), os.path.join(origin, "inner")
     os.makedirs(source)
     if kind == "bare":
         run_git(source, "init", "-q", "--bare", ".")
-    Keeper(source).start("dev", "docs/feature.md")
+    with stranger():
+        Keeper(source).start("dev", "docs/feature.md")
     shutil.copytree(source, clone)
     workspace = find(clone)
     assert (workspace.root, workspace.home) == (origin, os.path.join(origin, ".git", "holdfast"))
@@ -129,14 +146,14 @@ def test_worktree_settings_count_only_where_git_uses_them(origin, tmp_path):
 
 def test_a_repository_that_is_moved_meanwhile_is_not_called_unfinished(tmp_path, monkeypatch):
     make_repository(tmp_path / "here")
-    exists = os.path.exists
+    read = location._read
 
-    def move_and_look(path):
+    def move_and_read(path):
         if path.endswith("HEAD"):
             os.rename(tmp_path / "here", tmp_path / "elsewhere")
-        return exists(path)
+        return read(path)
 
-    monkeypatch.setattr(os.path, "exists", move_and_look)
+    monkeypatch.setattr(location, "_read", move_and_read)
     with pytest.raises(Refused) as caught:
         find(str(tmp_path / "here"))
     assert caught.value.code == "not_found"

@@ -271,14 +271,14 @@ def test_folder_or_pipe_in_place_of_a_file_is_refused_at_once(workspace):
 
 
 def test_folder_that_cannot_be_listed_is_a_fault(workspace, monkeypatch):
-    listdir = os.listdir
+    scandir = os.scandir
 
     def denied(path):
         if path.startswith(workspace.root):
             raise PermissionError(13, "Permission denied")
-        return listdir(path)
+        return scandir(path)
 
-    monkeypatch.setattr(os, "listdir", denied)
+    monkeypatch.setattr(os, "scandir", denied)
     with pytest.raises(Fault, match="cannot be read"):
         names(workspace.root)
 
@@ -286,10 +286,14 @@ def test_folder_that_cannot_be_listed_is_a_fault(workspace, monkeypatch):
 def test_file_that_cannot_be_opened_is_a_fault(workspace, monkeypatch):
     workspace("mine", GOOD)
 
-    def denied(*_):
-        raise PermissionError(13, "Permission denied")
+    opened = os.open
 
-    monkeypatch.setattr("builtins.open", denied)
+    def denied(path, *flags):
+        if path.endswith("mine.toml"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *flags)
+
+    monkeypatch.setattr(os, "open", denied)
     with pytest.raises(Fault, match=r"mine\.toml cannot be read"):
         load("mine", workspace.root)
 

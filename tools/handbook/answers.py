@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ROW = re.compile(r"^\| `([^`]+)` \| (.*?) ?\|$", re.MULTILINE)
-_LEVELS = ("ok", "behind", "repaired", "error")
+_LEVELS = ("ok", "note", "behind", "repaired", "error")
 
 
 @functools.cache
@@ -62,11 +62,12 @@ def of_command(name: str) -> Schema:
 
 
 def _answer(command: str, keys: list[str]) -> Schema:
+    required = [] if command in _EITHER else [key for key in keys if key not in _SOMETIMES]
     return {
         **_ref("answer"),
         "properties": {key: _shape(command, key) or {} for key in keys},
         "if": {"properties": {"ok": {"const": True}}},
-        "then": {"required": [key for key in keys if key not in _SOMETIMES]},
+        "then": {"required": required},
     }
 
 
@@ -160,6 +161,8 @@ _OBJECTS = ("gate", "tests", "recipe", "run", "counts", "entry", "skip", "undone
 _SOMETIMES = ("script", "briefing")
 """Keys that an answer may lack: ``completion`` with a command line answers with candidates, and
 ``start`` has a briefing if it resumed."""
+_EITHER = ("abandon",)
+"""Commands whose answer has other keys with an option: ``abandon --all``."""
 _KEYS: dict[str, Schema] = {
     **dict.fromkeys(_LISTS, array(OBJECT)),
     **dict.fromkeys(_NUMBERS, COUNT),
@@ -185,6 +188,10 @@ _KEYS: dict[str, Schema] = {
     "blocking_codes": array(TEXT),
     "memory": nullable(TEXT),
     "cleaned": array({}),
+    "archived": array(TEXT),
+    "due": array(TEXT),
+    "archive": nullable(TEXT),
+    "abandoned": array({}),
     "not_covered": {},
     "interview": {},
     "delegations": {},
@@ -201,6 +208,10 @@ _KEYS: dict[str, Schema] = {
     "pages": array(TEXT),
     "disagreements": array(TEXT),
     "recoverable": array(TEXT),
+    "agreement": words(("agree", "corrected", "disagree")),
+    "in_graph": array(TEXT),
+    "previews": array(OBJECT),
+    "recover": nullable(fields({"about": TEXT, "command": TEXT})),
     "streams": array(TEXT),
     "known": COUNT,
 }
@@ -210,6 +221,7 @@ _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("holdfast", "next"): array(fields({"command": TEXT, "about": TEXT})),
     ("watch", "workflows"): array(_ref("workflow")),
     ("import", "events"): COUNT,
+    ("archive", "events"): COUNT,
     ("delegation list", "summary"): OBJECT,
 }
 """The shape of a key in the answer of one command, where it differs from the others."""

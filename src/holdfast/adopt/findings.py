@@ -51,7 +51,8 @@ _MAX_UNBRIEFED = 5
 _ORIGIN = "origin "
 """The beginning of the name of the fact that says where a workflow was recovered from."""
 _REREAD_AFTER_S = 0.05
-_MAX_READS = 5
+_UNCHANGED_READS = 2
+_MAX_READS = 6
 
 
 class Location:
@@ -64,7 +65,7 @@ class Location:
         """The name of the worktree, and the record's path from its root."""
         self.root = root
         self.path = path
-        """The record's absolute path; ``None`` when its worktree is gone."""
+        """The record's absolute path; ``None`` when its worktree is gone, or git tracks it."""
 
 
 class Subject:
@@ -132,7 +133,12 @@ def examine(store: Store, subject: Subject) -> Finding | None:
     gone or older than the ledger does not keep it alive.
     """
     if subject.path is None:
-        store.note(f"the worktree of {subject.stream} is gone; its state is in the ledger")
+        is_gone = subject.location.root is None
+        store.note(
+            f"the worktree of {subject.stream} is gone; its state is in the ledger"
+            if is_gone
+            else tracked_note(subject.record)
+        )
         return None
     finding = _in_place(store, subject)
     has_news = finding is not None and finding.kind not in (GONE, STALE)
@@ -141,6 +147,14 @@ def examine(store: Store, subject: Subject) -> Finding | None:
         note = expiry_note(state)
         return Finding(EXPIRED, note, forecast=note, commands=[("expire_workflow", {})])
     return finding
+
+
+def tracked_note(record: str) -> str:
+    """Return the note on a record that git tracks."""
+    return (
+        f"git tracks {record}, so it is neither read nor written; to have it back: "
+        f"git rm --cached {shell_word(record)}"
+    )
 
 
 def expiry_note(state: Any) -> str:
@@ -163,10 +177,11 @@ def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
 
 def _in_place(store: Store, subject: Subject) -> Finding | None:
     """Examine the record file. Read it again if an editor may be in the middle of saving it."""
-    path = subject.path or ""
+    path, unchanged = subject.path or "", 0
     for attempt in range(_MAX_READS):
         raw = store.files.read(path)
-        if raw is not None and subject.raw == raw and attempt > 1:
+        unchanged = unchanged + 1 if attempt and raw == subject.raw else 0
+        if raw is not None and unchanged == _UNCHANGED_READS:
             break
         subject.raw = raw
         if raw is not None and store.files.wrote(path, subject.hash, raw):
@@ -181,8 +196,10 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
             return _weigh(store, subject, formats.parse_signed(raw or b""))
         except json_text.BadJson as error:
             bad = error
-        # The absence of a record that was never written is not temporary.
-        if attempt == 0 and (raw is not None or row is not None):
+        # Without leases nobody can tell that a file is being written: one that does not make sense
+        # counts only if it stays the same for a tenth of a second. The absence of a record that was
+        # never written is not temporary.
+        if raw is not None or (row is not None and attempt == 0):
             store.pause(_REREAD_AFTER_S)
     raw = subject.raw
     if store.disk.is_being_written(path):
@@ -190,7 +207,22 @@ def _in_place(store: Store, subject: Subject) -> Finding | None:
         return Finding(BUSY, note, forecast=note)
     if raw is None or (len(raw) <= MAX_RECORD_BYTES and not raw.strip(b" \t\r\n\x00")):
         return _gone(store, subject)
+    if _is_cut_off(store, subject, raw):
+        note = f"{subject.record} was cut off, as by a power cut, and is rebuilt"
+        return Finding(GONE, note)
     return _refused(subject, f"line {bad.line}: {bad.why}")
+
+
+def _is_cut_off(store: Store, subject: Subject, raw: bytes) -> bool:
+    """Return whether a file is the beginning of the record that was written last, and no more.
+
+    Then the ledger has all that it says. A file system may put zero bytes in place of the rest.
+    """
+    if not subject.seq:
+        return False
+    identity = store.ledger.identity()
+    record = subject.aggregate.render(subject.state, identity, subject.seq, subject.hash)
+    return record.startswith(raw.rstrip(b"\x00"))
 
 
 def _weigh(store: Store, subject: Subject, signed: SignedRecord) -> Finding | None:
@@ -211,18 +243,21 @@ def _weigh(store: Store, subject: Subject, signed: SignedRecord) -> Finding | No
     base, base_seq = subject.state, subject.seq
     if is_known and signed.seq < subject.seq:
         base, base_seq = store.state_at(subject.stream, signed.seq), signed.seq
-    aggregate = subject.aggregate
-    rest = aggregate.rest(base) if signed.rest is None and base is not None else signed.rest
-    origin = store.origin(subject.record, subject.worktree)
     try:
         json_text.loads(subject.raw or b"", strict=True)
-        parsed = aggregate.parse(signed, rest, subject.record, origin)
+        parsed = _parse(store, subject, signed, base)
+        version = _version_of(store, subject, signed, parsed, base_seq)
+        if version < base_seq:
+            base, base_seq = store.state_at(subject.stream, version), version
+            parsed = _parse(store, subject, signed, base)
         if subject.is_workflow and not signed.is_intact and subject.seq:
             formats.check_edit(base, parsed)
     except json_text.BadJson as bad:
         return _refused(subject, f"line {bad.line}: {bad.why}")
     except schema.Invalid as invalid:
         return _refused(subject, _where(subject.raw or b"", invalid))
+    if why := formats.outgrown_limit(subject.aggregate, parsed):
+        return _refused(subject, why)
     if not subject.seq:
         return _foreign(store, subject, signed, parsed)
     if subject.is_workflow:
@@ -230,11 +265,55 @@ def _weigh(store: Store, subject: Subject, signed: SignedRecord) -> Finding | No
         takes_over = is_new and formats.spec_of(parsed).is_slot
         if parsed["id"] != subject.stream and not is_known and not takes_over:
             return _refused(subject, f"it is a record of {parsed['id']}")
-    if signed.is_intact:
+    is_older = (
+        subject.is_workflow
+        and parsed["id"] == subject.stream
+        and parsed["updated_at"] <= subject.state["updated_at"]
+    )
+    if signed.is_intact and not is_older:
         return _foreign(store, subject, signed, parsed)
     if subject.is_workflow:
         parsed = schema.next_cycle(base, parsed)
     return _edited(store, subject, parsed, base, base_seq)
+
+
+def _parse(store: Store, subject: Subject, signed: SignedRecord, base: Any) -> Any:
+    """Return the state of a record; what its format cannot express is that of ``base``."""
+    aggregate = subject.aggregate
+    rest = aggregate.rest(base) if signed.rest is None and base is not None else signed.rest
+    origin = store.origin(subject.record, subject.worktree)
+    return aggregate.parse(signed, rest, subject.record, origin)
+
+
+def _version_of(
+    store: Store, subject: Subject, signed: SignedRecord, parsed: Any, base_seq: int
+) -> int:
+    """Return the event that a workflow's record shows by its time, if it is before ``base_seq``.
+
+    What a copy says of itself may be wrong: an editor or a tool kept an old content and lost its
+    ``_holdfast``, or kept the newest one. A record whose time is not in the document and that has
+    no ``_holdfast`` is of the event after which the workflow was most like it.
+    """
+    if not subject.is_workflow or not subject.seq or parsed["id"] != subject.stream:
+        return base_seq
+    if parsed["updated_at"] < subject.state["updated_at"]:
+        times = {
+            event["seq"]: event["at"]
+            for event in store.ledger.events(subject.stream, upto=base_seq)
+        }
+        same = [seq for seq, at in times.items() if at == parsed["updated_at"]]
+        earlier = [seq for seq, at in times.items() if at <= parsed["updated_at"]]
+        return max(same or earlier or [base_seq])
+    if signed.rest is not None:
+        return base_seq
+    state, likeness = None, {}
+    for event in store.ledger.events(subject.stream, upto=base_seq):
+        state = subject.aggregate.evolve(state, event)
+        fields = subject.aggregate.document(state).items()
+        same = sum(key in signed.document and signed.document[key] == v for key, v in fields)
+        likeness[event["seq"]] = same
+    best = max(likeness.values(), default=0)
+    return max([seq for seq, same in likeness.items() if same == best], default=base_seq)
 
 
 def _where(raw: bytes, invalid: schema.Invalid) -> str:
@@ -267,9 +346,22 @@ def _foreign(store: Store, subject: Subject, signed: SignedRecord, parsed: Any) 
             commands=[("abandon_workflow", {"reason": reason})],
             other=parsed,
         )
+    if subject.seq and (undone := _undone(subject.state, parsed)):
+        return _refused(subject, f"it came from elsewhere and would undo {undone}")
     args = {"state": {**parsed, "record": record}, "record": record}
     note = f"{record} came from elsewhere and is adopted as {parsed['id']}"
     return Finding(FOREIGN, note, commands=[("adopt_record", args)], is_ahead=is_ahead)
+
+
+def _undone(state: Any, parsed: Any) -> str:
+    """Return the first thing that is done in a workflow and not in another state of it."""
+    for kind, key in (("task", "tasks"), ("phase", "phases")):
+        field = "id" if kind == "task" else "name"
+        done = {item[field] for item in parsed[key] if item["status"] == "completed"}
+        for item in state[key]:
+            if item["status"] == "completed" and item[field] not in done:
+                return f"{kind} {item[field]}"
+    return ""
 
 
 def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: int) -> Finding:
@@ -522,7 +614,8 @@ def settle(tx: Transaction, subject: Subject, finding: Finding, *, saved: str = 
         tx.keep_looking_for(subject.worktree, subject.record, stream)
         return
     if finding.kind == COPY:
-        store.files.remove(finding.path)
+        for name in store.files.remove(finding.path):
+            settle_saved(tx, stream, name)
         # A killed writer may not have written the record itself.
         behind = examine(store, subject)
         if behind is not None:
@@ -584,13 +677,15 @@ def _set_aside(tx: Transaction, subject: Subject, note: str, saved: str) -> None
     # After a move that was killed, it may be in another folder than the record.
     beside = os.path.join(os.path.dirname(saved or path), os.path.basename(path))
     target = store.files.set_aside(saved or path, subject.raw or b"", beside)
-    note = f"{note}; it is kept as {os.path.basename(target)}, and the last good state is kept"
+    good = "the last good state is kept" if subject.seq else "no earlier state is known"
+    note = f"{note}; it is kept as {os.path.basename(target)}, and {good}"
     store.note(note)
     _keep_to_brief(tx, subject, note)
     if not saved:
         subject.raw = None
         tx.expect(subject.stream, None)
-    tx.show(subject.stream)
+    if subject.seq:
+        tx.show(subject.stream)
     tx.commit()
     subject.raw = tx.settled_bytes(subject.stream)
 
@@ -604,7 +699,7 @@ def _keep_to_brief(tx: Transaction, subject: Subject, note: str) -> None:
     """Keep a note on what became of a record for the next briefing."""
     if not subject.is_workflow:
         return
-    notes = [*_unbriefed(tx.store, subject.stream), note][-_MAX_UNBRIEFED:]
+    notes = [*unbriefed(tx.store, subject.stream), note][-_MAX_UNBRIEFED:]
     lines = [str(tx.store.ledger.head_seq), *(" ".join(text.split()) for text in notes)]
     tx.put_fact(f"{_UNBRIEFED}{subject.stream}", "\n".join(lines))
 
@@ -615,10 +710,11 @@ def notes_to_brief(store: Store, stream: str) -> list[str]:
     The latter are edits that were refused and records that were rebuilt since the last briefing.
     """
     origin = store.ledger.fact(f"{_ORIGIN}{stream}")
-    return [*([origin] if origin else []), *_unbriefed(store, stream)]
+    return [*([origin] if origin else []), *unbriefed(store, stream)]
 
 
-def _unbriefed(store: Store, stream: str) -> list[str]:
+def unbriefed(store: Store, stream: str) -> list[str]:
+    """Return the edits that were refused and the records that were rebuilt since the briefing."""
     seq, *notes = store.ledger.fact(f"{_UNBRIEFED}{stream}").split("\n")
     if not seq.isdecimal():
         return []
@@ -632,7 +728,7 @@ def _unbriefed(store: Store, stream: str) -> list[str]:
 
 def take_notes_to_brief(tx: Transaction, stream: str) -> None:
     """Add the notes for the next briefing to the answer of a command that briefs."""
-    for note in _unbriefed(tx.store, stream):
+    for note in unbriefed(tx.store, stream):
         tx.store.note(note)
         tx.put_fact(f"{_UNBRIEFED}{stream}", "")
 

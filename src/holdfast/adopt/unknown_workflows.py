@@ -2,11 +2,12 @@
 
 Records come from another tool or from a clone, or they remain when the ledger was lost.
 
-There are two kinds of notes: ``CLAUDE.local.md``, which names a workflow and its phase, and a plan
-under ``CLAUDE/Plan/`` that is in progress. Each becomes a document in the formal format, as the
-agent would have written it. When the notes of a workflow change, its phase moves to theirs and its
-required reading is extended. Notes that did not change while the workflow continued are outdated
-and ignored. A workflow that has ended stays ended until the notes return to an earlier phase.
+Notes become a document in the formal format, as the agent would have written it. Notes that an
+active workflow requires as reading are about that workflow. When the notes of a workflow change,
+its phase moves to theirs, and their reading, reminders and context are added. Notes that did not
+change while the workflow continued are outdated and ignored. When they say that the work is
+complete, its phases are; then, and when they are gone, the workflow gets a time to live. A workflow
+that has ended stays ended until the notes return to an earlier phase.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from itertools import chain, count
 
 from holdfast import formats
 from holdfast.adopt import findings as adoption
+from holdfast.adopt.agent_notes import PLAN, detect, why_over
 from holdfast.adopt.findings import expiry_note
 from holdfast.core import diff, json_text, selection
+from holdfast.core import time as times
+from holdfast.core.next_step import COMPLETE
 from holdfast.core.record_formats import FORMATS, format_of, slug
 from holdfast.core.workflow import OPENING, is_active
 from holdfast.core.workflow.edits import as_adopted
 from holdfast.errors import Refused
 from holdfast.formats import SignedRecord, parse_signed, schema
-from holdfast.storage.ledger import ACTIVE
-from holdfast.workspace.location import NOTES, PLANS, is_inside, outside, read_text
+from holdfast.storage.ledger import ACTIVE, ENDED
+from holdfast.workspace.location import NOTES, PLANS, is_inside, names_in, outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,41 +36,33 @@ if TYPE_CHECKING:
 
     from holdfast.adopt import Store, Transaction
     from holdfast.core.types import Fields, Workflow
+    from holdfast.workspace.location import Workspace
 
 _SHARED = [spec.active for spec in FORMATS.values() if spec.is_slot]
 """The record paths that several workflows use, one after another."""
-PLAN = "PLAN.md"
-_MARKER = "workflow state"
-_KINDS = ("planning", "qa-loop", "implementation")
-_KEY_DECORATION = "#*_-> \t`|[]\ufeff"
-_VALUE_DECORATION = "*_` \t|>"
-_BEFORE_NAME = " -\u2013\u2014:.)`*_"
-_MOVING = "🔄"
-_DONE = "✅"
-_IN_PROGRESS = f"{_MOVING} in progress"
-_MARKS = f"{_MOVING}{_DONE}⬜⏳❌"
-_MAX_BYTES = 256 * 1024
-_MAX_FOLDERS = 2_000
-_MAX_PLANS = 200
-_MAX_PHASES = 200
-_MAX_NAME = 200
-_MAX_DIGITS = 6
-_MAX_READING = 100
-_FOLLOWED = ("phase", "phases", "required_reading")
+_MAX_RECORDS = 200
+_FOLLOWED = ("phase", "phases", "required_reading", "reminders", "context", "ttl")
 """The fields of a known workflow that notes can change."""
+_FORMAL_HERE = f"{ACTIVE} AND worktree = ? AND format = 'formal'"
+_OVER_TTL = "7d"
+"""The time to live of a workflow whose notes are over."""
+_MAX_ENDED = 50
+"""The number of ended workflows that are asked whether a plan was theirs."""
 
 
 # Records
 
 
-def adopt_all(tx: Transaction) -> bool:
-    """Adopt every unknown record of this worktree; return True if there was one."""
+def adopt_all(tx: Transaction, format_name: str | None = None) -> bool:
+    """Adopt every unknown record of this worktree; return True if there was one.
+
+    With ``format_name``, adopt only records of that format.
+    """
     active_records = tx.store.ledger.active_records(tx.store.workspace.name)
-    adopted = False
-    for record in records_here(tx.store.workspace.root):
-        if record not in active_records:
-            adopted = adopt_file(tx, record) is not None or adopted
-    return adopted
+    records = records_here(tx.store.workspace.root, format_name)
+    unknown = [record for record in records if record not in active_records]
+    adopted = [adopt_file(tx, record) for record in _first(tx.store, unknown)]
+    return any(state is not None for state in adopted)
 
 
 def peek_all(store: Store) -> list[Workflow]:
@@ -77,9 +73,8 @@ def peek_all(store: Store) -> list[Workflow]:
         records = records_here(store.workspace.root)
     except Refused:
         return []  # A folder is a link out of the workspace; adopting reports it.
-    for record in records:
-        if record in active_records and record not in _SHARED:
-            continue
+    unknown = [name for name in records if name not in active_records or name in _SHARED]
+    for record in _first(store, unknown):
         try:
             read = _read(store, record)
         except (OSError, Refused):
@@ -99,6 +94,17 @@ def peek_all(store: Store) -> list[Workflow]:
     return states
 
 
+def _first(store: Store, unknown: list[str]) -> list[str]:
+    """Return as many unknown records as are looked at in one go; note that there are more."""
+    rest = len(unknown) - _MAX_RECORDS
+    if rest > 0:
+        store.note(
+            f"{rest} more files have the name of a record that the ledger does not know, after "
+            f"{unknown[_MAX_RECORDS - 1]}; they are looked at when those before them are gone"
+        )
+    return unknown[:_MAX_RECORDS]
+
+
 def _has_run_out(store: Store, state: Workflow) -> bool:
     is_slot = FORMATS[format_of(state["record"])].is_slot
     return is_slot and selection.has_run_out(state, store.now_ms())
@@ -109,13 +115,15 @@ def announcement(state: Workflow) -> str:
     return f"{state['record']} is not in the ledger yet: holdfast resume {state['id']} adopts it"
 
 
-def records_here(root: str) -> list[str]:
+def records_here(root: str, format_name: str | None = None) -> list[str]:
     """Return the paths, relative to the root, of all files that have the path of a record.
 
-    Raise ``Refused`` if a folder on the way is outside the root.
+    With ``format_name``, only those of that format. Raise ``Refused`` if a folder on the way is
+    outside the root.
     """
     records = []
-    for spec in FORMATS.values():
+    specs = FORMATS.values() if format_name is None else [FORMATS[format_name]]
+    for spec in specs:
         paths = [""]
         for part in spec.active.split("/"):
             start, star, end = part.partition("*")
@@ -138,7 +146,7 @@ def _names(root: str, folder: str) -> list[str]:
         return []
     if not is_inside(full, root):
         raise outside(folder, root)
-    return sorted(name for name in os.listdir(full) if not name.startswith("."))
+    return [name for name in names_in(full) if not name.startswith(".")]
 
 
 def read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
@@ -155,13 +163,18 @@ def read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | No
     if not signed.document:
         return None
     origin = store.origin(record, store.workspace.name)
-    return raw, formats.parse(format_of(record), signed, None, origin), signed
+    state = formats.parse(format_of(record), signed, None, origin)
+    if why := formats.outgrown_limit(formats.aggregate_of(state["id"]), state):
+        raise schema.Invalid([], why)
+    return raw, state, signed
 
 
 def _read(store: Store, record: str) -> tuple[bytes, Workflow, SignedRecord] | None:
     """Read a record as ``read`` does; return ``None`` and add a note if the file is not one."""
     try:
         return read(store, record)
+    except Refused as refused:
+        store.note(f"{refused.message}; left as it is")
     except json_text.BadJson as bad:
         store.note(f"{record} is not a record (line {bad.line}: {bad.why}); left as it is")
     except schema.Invalid as invalid:
@@ -203,153 +216,6 @@ def _note_copy(store: Store, state: Workflow, record: str) -> None:
         )
 
 
-# Reading notes
-
-
-def detect(root: str) -> list[Fields]:
-    """Return a document for each workflow that the notes in this folder describe.
-
-    ``said`` has the phase as written in the notes, and ``source`` is the path of the notes.
-    """
-    notes = from_notes(read_text(root, NOTES, _MAX_BYTES))
-    try:
-        folders = sorted(os.listdir(os.path.join(root, PLANS)))
-    except OSError:
-        folders = []
-    # Plans are numbered in the order of their creation and never removed: the newest come last.
-    paths = [os.path.join(PLANS, name, PLAN) for name in folders[-_MAX_FOLDERS:]]
-    plans = [from_plan(read_text(root, path, _MAX_BYTES), path) for path in paths]
-    documents = [plan for plan in plans if plan is not None]
-    return [*([] if notes is None else [notes]), *documents[-_MAX_PLANS:]]
-
-
-def from_notes(text: str) -> Fields | None:
-    """Return the workflow of notes with a marker, ``Workflow:`` and ``Phase:``; else ``None``."""
-    if _MARKER not in text.lower():
-        return None
-    values = _values(text, ("workflow", "phase"))
-    name = values.get("workflow", "")
-    if not name or "phase" not in values:
-        return None
-    return _document(NOTES, name, _parse_phase(values["phase"]), _reading(text), {})
-
-
-def from_plan(text: str, path: str) -> Fields | None:
-    """Return the workflow of a plan in progress that has phases or a workflow; else ``None``."""
-    low = text.lower()
-    if _IN_PROGRESS not in low or not ("phase" in low or "workflow" in low):
-        return None
-    folder = os.path.basename(os.path.dirname(path))
-    values = _values(text, ("workflow", "phase", "plan"))
-    has_total = "/" in values.get("phase", "")
-    phase = _parse_phase(values["phase"]) if has_total else _phase_from_headings(text)
-    titles = (line.lstrip("#").strip() for line in text.splitlines() if line.startswith("# "))
-    name = values.get("workflow") or next(filter(None, titles), folder)
-    number = folder.partition("-")[0]
-    context: Fields = {"plan": folder}
-    if number.isascii() and number.isdigit() and len(number) < 10:
-        context["plan_number"] = int(number)
-    return _document(path, name, phase, [f"@{path}", *_reading(text)], context)
-
-
-def _document(source: str, name: str, phase: Fields, reading: list[str], context: Fields) -> Fields:
-    words = name.lower().replace(" ", "-")
-    current = phase.get("current", 1)
-    return {
-        "source": source,
-        "said": phase,
-        "workflow": name[:_MAX_NAME],
-        "workflow_type": next((kind for kind in _KINDS if kind in words), "custom"),
-        "phase": {
-            "current": current,
-            "total": phase.get("total", current),
-            "name": phase.get("name", f"Phase {current}"),
-            "status": "in_progress",
-        },
-        "required_reading": list(dict.fromkeys(reading))[:_MAX_READING],
-        "context": context,
-        "key_reminders": [],
-    }
-
-
-def _values(text: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """Return the value of the first ``Key: value`` line of each key. Ignore Markdown around it."""
-    values: dict[str, str] = {}
-    for line in text.splitlines():
-        key, colon, after_colon = line.partition(":")
-        name = key.strip(_KEY_DECORATION).lower()
-        value = after_colon.strip(_VALUE_DECORATION)
-        if colon and name in keys and value:
-            values.setdefault(name, value)
-    return values
-
-
-def _parse_phase(text: str) -> Fields:
-    """Parse ``4/10 - SEO Generation``, ``4 of 10: Build`` or ``Build``.
-
-    Return only those of ``current``, ``total`` and ``name`` that the text contains.
-    """
-    if text[:5].lower() == "phase":
-        text = text[5:].strip() or text
-    current, tail = _number(text)
-    total: int | None = None
-    if current is not None:
-        tail = tail.lstrip()
-        for between in ("/", "of "):
-            if total is None and tail.lower().startswith(between):
-                total, tail = _number(tail[len(between) :].lstrip())
-    phase: Fields = {}
-    if current is not None:
-        phase["current"] = min(max(current, 1), _MAX_PHASES)
-    if total is not None:
-        phase["total"] = min(max(total, phase["current"]), _MAX_PHASES)
-    # The name has no punctuation and no status marks around it.
-    name = tail.lstrip(_BEFORE_NAME + _MARKS)
-    for mark in _MARKS:
-        name = name.partition(mark)[0]
-    name = name.rstrip(f"{_VALUE_DECORATION} -(:[")[:_MAX_NAME]
-    return {**phase, "name": name} if name else phase
-
-
-def _number(text: str) -> tuple[int | None, str]:
-    """Return the number at the beginning of a text, or ``None``, and the text after it."""
-    digits = text[: len(text) - len(text.lstrip("0123456789"))]
-    tail = text[len(digits) :]
-    if not digits or tail[:1].isalpha():
-        return None, text
-    return int(digits[:_MAX_DIGITS]), tail
-
-
-def _phase_from_headings(text: str) -> Fields:
-    """Return the current phase of a plan whose headings are its phases.
-
-    It is the first phase in progress, else the first that is not done. The status mark is in the
-    heading or in a ``Status:`` line below it.
-    """
-    phases: list[str] = []
-    marks: list[str] = []
-    for line in text.splitlines():
-        title = line.lstrip("# ")
-        if line.startswith("#") and title.lower().startswith("phase "):
-            phases.append(title)
-            marks.append(title)
-        elif phases and "status" in _values(line, ("status",)):
-            marks[-1] += line
-    if not phases:
-        return {}
-    moving = [index for index, mark in enumerate(marks) if _MOVING in mark]
-    not_done = [index for index, mark in enumerate(marks) if _DONE not in mark]
-    current = [*moving, *not_done, len(phases) - 1][0]
-    phase = _parse_phase(phases[current])
-    return {**phase, "current": current + 1, "total": min(len(phases), _MAX_PHASES)}
-
-
-def _reading(text: str) -> list[str]:
-    """Return the ``@path`` of each line that has nothing else, or is such an item of a list."""
-    items = (line.strip().lstrip("-*+ ").strip("`") for line in text.splitlines())
-    return [item for item in items if item.startswith("@") and " " not in item and len(item) > 1]
-
-
 # Adopting and following notes
 
 
@@ -360,37 +226,90 @@ def take_in(tx: Transaction) -> list[str]:
     """
     store = tx.store
     # An agent that writes a record itself may choose another id than the slug of the title.
-    by_slug: dict[str, list[str]] = {}
-    for row in store.ledger.rows(f"{ACTIVE} AND worktree = ?", store.workspace.name):
-        by_slug.setdefault(slug(row["title"]), []).append(row["id"])
-    changed = []
+    known: dict[str, list[str]] = {}
+    for stored in store.ledger.states(f"{ACTIVE} AND worktree = ?", store.workspace.name):
+        for name in (slug(stored.state["title"]), *stored.state["required_reading"]):
+            known.setdefault(name, []).append(stored.state["id"])
+    changed, described = [], []
     for document in detect(store.workspace.root):
+        stream, state = _find_workflow(tx, known, document)
+        described.append(stream)
         reading = document["required_reading"]
         document["required_reading"] = [p for p in reading if store.workspace.contains(p[1:])]
-        notes = {"source": document.pop("source"), "said": document.pop("said")}
-        stream, state = _find_workflow(tx, by_slug, document, notes["source"])
+        notes: Fields = {name: document.pop(name) for name in ("source", "said", "is_over")}
+        notes |= {"reminders": document["key_reminders"], "context": document["context"]}
         try:
             if state is None or _is_begun_anew(store, state, notes):
+                if notes["is_over"]:
+                    continue
                 _adopt(tx, stream, document, notes)
             elif not _follow(tx, state, document, notes):
                 continue
             changed.append(stream)
         except schema.Invalid as invalid:
             store.note(f"the notes on {document['workflow'][:60]!r} make no sense: {invalid}")
+    for state, why in over(store):
+        if state["id"] not in described and _end_notes(tx, tx.load(state["id"]), why):
+            changed.append(state["id"])
     return changed
 
 
+def over(store: Store) -> list[tuple[Workflow, str]]:
+    """Return the active workflows here whose notes are over, and why they are."""
+    states = [stored.state for stored in store.ledger.states(_FORMAL_HERE, store.workspace.name)]
+    now_ms = store.now_ms()
+    reasons = [
+        (state, over_reason(store.workspace, state))
+        for state in states
+        if not selection.has_run_out(state, now_ms)
+    ]
+    return [(state, why) for state, why in reasons if why]
+
+
+def over_reason(workspace: Workspace, state: Workflow) -> str:
+    """Return why the notes that a workflow was adopted from are over; empty if they are not.
+
+    On another branch, or in another worktree, they are not expected.
+    """
+    source = state.get("notes_file")
+    is_here = state["worktree"] == workspace.name and state["branch"] in (None, workspace.branch())
+    if source is None or not is_here:
+        return ""
+    return why_over(workspace.root, source, state["title"])
+
+
 def _find_workflow(
-    tx: Transaction, by_slug: dict[str, list[str]], document: Fields, source: str
+    tx: Transaction, known: dict[str, list[str]], document: Fields
 ) -> tuple[str, Workflow | None]:
-    """Return the id and state of the workflow that the notes describe; a free id if it is new."""
-    stem = slug(document["workflow"])
+    """Return the id and state of the workflow that the notes describe; a free id if it is new.
+
+    It is the one of their name, else one that requires them as reading.
+    """
+    stem, source = slug(document["workflow"]), document["source"]
     numbered = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
-    for stream in chain(by_slug.get(stem, []), numbered):
+    readers = [*known.get(f"@{source}", []), *_ended_readers(tx.store, source)]
+    for stream in chain(known.get(stem, []), readers, numbered):
         state: Workflow | None = tx.load(stream)
         if state is None or not _is_another(tx.store, state, document, source):
             return stream, state
     raise AssertionError("numbers end")
+
+
+def _ended_readers(store: Store, source: str) -> list[str]:
+    """Return the workflows that required a plan as reading and ended after its last change."""
+    if source == NOTES:
+        return []
+    try:
+        changed_ms = 1_000 * os.path.getmtime(os.path.join(store.workspace.root, source))
+    except OSError:
+        return []
+    query = f"{ENDED} AND worktree = ? ORDER BY updated_at DESC LIMIT {_MAX_ENDED}"
+    return [
+        stored.state["id"]
+        for stored in store.ledger.states(query, store.workspace.name)
+        if f"@{source}" in stored.state["required_reading"]
+        and (times.epoch_ms(stored.state["updated_at"]) or 0) >= changed_ms
+    ]
 
 
 def _is_another(store: Store, state: Workflow, document: Fields, source: str) -> bool:
@@ -413,7 +332,8 @@ def _adopt(tx: Transaction, stream: str, document: Fields, notes: Fields) -> Non
     origin = store.origin(record, store.workspace.name)
     signed = SignedRecord({**document, "created_at": now}, None, is_intact=False)
     parsed = formats.parse("formal", signed, None, origin)
-    state = {**parsed, "branch": store.workspace.branch(), "record": record}
+    state: Workflow = {**parsed, "branch": store.workspace.branch(), "record": record}
+    state["notes_file"] = notes["source"]
     args = {"state": state, "record": record, "notes": notes}
     tx.append(stream, tx.decide_new("adopt_record", args))
 
@@ -425,7 +345,7 @@ def _is_begun_anew(store: Store, state: Workflow, notes: Fields) -> bool:
     """
     if is_active(state) or notes["source"] != NOTES:
         return False
-    last = _last_followed(store, state["id"], NOTES) or {}
+    last = _last_followed(store, state["id"], NOTES).get("said", {})
     return "current" in notes["said"] and notes["said"]["current"] < last.get("current", 0)
 
 
@@ -435,22 +355,78 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
     is_here = state["worktree"] == store.workspace.name
     if not is_active(state) or not is_here or state["recipe"]["format"] != "formal":
         return False
-    document_now, rest = formats.module("formal").render(state)
+    last = _last_followed(store, state["id"], notes["source"])
     reading = [*state["required_reading"], *document["required_reading"]]
     updates: Fields = {"required_reading": list(dict.fromkeys(reading))}
-    phase, stated = document_now["phase"], notes["said"]
-    last = _last_followed(store, state["id"], notes["source"])
-    if stated and stated != last:
-        # Fields of the phase that the notes do not state are kept.
-        after = {**phase, "status": "in_progress", **stated}
-        names = [other["name"] for other in state["phases"]]
-        if "current" not in stated and stated["name"] in names:
-            after["current"] = names.index(stated["name"]) + 1
-        if last is not None or after["current"] >= phase["current"]:
-            updates["phase"] = {**after, "total": max(after["total"], after["current"])}
+    if notes["source"] == NOTES:
+        new = [text for text in notes["reminders"] if text not in last.get("reminders", ())]
+        updates["key_reminders"] = list(dict.fromkeys([*state["reminders"], *new]))
+        was = last.get("context", {})
+        values = {k: v for k, v in notes["context"].items() if k not in was or was[k] != v}
+        updates["context"] = {**state["context"], **values}
+    phase = _followed_phase(state, document, notes, last.get("said"))
+    if phase is not None:
+        updates["phase"] = phase
+    ttl = state["ttl"]
+    if "notes_file" in state:
+        ttl = _OVER_TTL if notes["is_over"] else state["recipe"].get("ttl")
+    return _edit(tx, state, updates, notes, ttl)
+
+
+def _followed_phase(
+    state: Workflow, document: Fields, notes: Fields, last: Fields | None
+) -> Fields | None:
+    """Return the phase that the notes say, as the record has it; ``None`` if they say nothing new.
+
+    Fields that they do not state are kept. If they are not of this workflow's name, it only reads
+    them, and its phases are its own: they are followed if there are as many of them.
+    """
+    phase: Fields = formats.module("formal").render(state)[0]["phase"]
+    stated = dict(notes["said"])
+    if not stated or stated == last:
+        return None
+    names = [other["name"] for other in state["phases"]]
+    if slug(state["title"]) != slug(document["workflow"]):
+        if stated.get("total") != len(names):
+            return None
+        stated.pop("name", None)
+    after = {**phase, "status": "in_progress", **stated}
+    if "current" not in stated and stated.get("name") in names:
+        after["current"] = names.index(stated["name"]) + 1
+    total = after["total"] = max(after["total"], after["current"])
+    if notes["is_over"] and after["current"] < total:
+        after |= {"current": total, "name": names[-1] if total == len(names) else f"Phase {total}"}
+    is_behind = last is None and after["current"] < phase["current"]
+    return None if is_behind else after
+
+
+def _end_notes(tx: Transaction, state: Workflow, why: str) -> bool:
+    """Record that the notes of a workflow are over; return True if that changed anything.
+
+    The notes that say so are complete, or gone: the workflow remains as it is, for a while.
+    """
+    if not is_active(state):
+        return False
+    updates: Fields = {}
+    if why == COMPLETE and state["phases"]:
+        last = state["phases"][-1]["name"]
+        total = len(state["phases"])
+        updates["phase"] = {"current": total, "total": total, "name": last, "status": "completed"}
+    source = state.get("notes_file", "")
+    before = _last_followed(tx.store, state["id"], source)
+    notes: Fields = {"said": {}, **before, "source": source, "is_over": True}
+    return _edit(tx, state, updates, notes, _OVER_TTL)
+
+
+def _edit(
+    tx: Transaction, state: Workflow, updates: Fields, notes: Fields, ttl: str | None
+) -> bool:
+    """Adopt an edit of the document by notes; return True if it changes anything."""
+    store = tx.store
+    document, rest = formats.module("formal").render(state)
     origin = store.origin(state["record"], state["worktree"])
-    signed = SignedRecord({**document_now, **updates}, None, is_intact=False)
-    followed: Any = formats.parse("formal", signed, rest, origin)
+    signed = SignedRecord({**document, **updates}, None, is_intact=False)
+    followed: Any = {**formats.parse("formal", signed, rest, origin), "ttl": ttl}
     changes = diff.diff(state, followed)  # type: ignore[arg-type]
     changes = [change for change in changes if change[0][0] in _FOLLOWED]
     if not changes:
@@ -460,13 +436,12 @@ def _follow(tx: Transaction, state: Workflow, document: Fields, notes: Fields) -
     return True
 
 
-def _last_followed(store: Store, stream: str, source: str) -> Fields | None:
-    """Return the phase in these notes when the workflow last followed them, or ``None``."""
+def _last_followed(store: Store, stream: str, source: str) -> Fields:
+    """Return these notes as they were when the workflow last followed them; empty if never."""
     for event in store.ledger.newest(stream):
         notes = event["data"].get("notes")
         if isinstance(notes, dict) and notes.get("source") == source:
-            phase: Fields = notes["said"]
-            return phase
+            return notes
         if event["type"] in OPENING:
             break
-    return None
+    return {}

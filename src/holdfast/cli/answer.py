@@ -11,12 +11,13 @@ import sys
 from itertools import chain
 
 from holdfast import answers
-from holdfast.answers import clean, clean_json, is_command_hint
+from holdfast.answers import is_command_hint
 from holdfast.cli.parser import command
 from holdfast.cli.screen import Screen, count_cells, next_lines, shorten, wrap
 from holdfast.core import json_text
 from holdfast.core.next_step import next_fields
 from holdfast.core.selection import MAX_NAMED, join_names
+from holdfast.core.visible import clean, clean_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,6 +174,28 @@ def require_person(tried: str) -> None:
         f"{tried}: only a person can decide this, on a terminal of their own; {who}",
         f"ask the user to run it in their own terminal: holdfast {tried}",
     )
+
+
+def confirm(tried: str, question: str, listed: list[str], args: Arguments) -> bool:
+    """Return whether the person on the terminal agrees; raise ``Refused`` if there is none.
+
+    ``--yes`` agrees for a script.
+    """
+    from holdfast.errors import Refused
+
+    if args["yes"]:
+        return True
+    streams = (sys.stdin, sys.stdout)
+    if args["json"] or not all(stream and stream.isatty() for stream in streams):
+        raise Refused(
+            "needs_yes",
+            f"{tried}: this would end {join_names(listed)}, and nobody was asked",
+            f"holdfast {tried} --yes",
+        )
+    for name in listed:
+        print(f"  {clean(name)}")
+    print(f"{question} [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def step_after(

@@ -16,12 +16,13 @@ import sys
 import tempfile
 import time
 
-from holdfast.answers import clean
 from holdfast.cli.answer import FAILED
 from holdfast.cli.screen import Screen, shorten, wrap
 from holdfast.core import json_text
 from holdfast.core.refusal import shell_word as quote
+from holdfast.core.visible import clean
 from holdfast.errors import Fault, Refused
+from holdfast.evidence.git import which
 from holdfast.keeper import Keeper
 
 TYPE_CHECKING = False
@@ -62,7 +63,7 @@ class CheckFailed(Exception):
 
 def run(out: TextIO) -> int:
     """Play the whole story; return 0 only if every fact in it held."""
-    git = shutil.which("git")
+    git = which("git")
     if git is None:
         message = "the demonstration plays in a git repository, and git was not found"
         raise Fault("no_git", message, "install git, then: holdfast demo")

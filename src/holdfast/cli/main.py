@@ -28,7 +28,9 @@ _UNKNOWN_NAME = ("not_found", "no_recipe", "no_command", "invalid", "usage")
 """Codes of the errors that an unknown name causes."""
 _HOOK_OPTIONS = ("--explain", "--help", "-h")
 """Options with which a person, not a client, runs ``holdfast hook``."""
-_LONG_RUNNING = ("--follow", "export", "import", "log", "mcp", "repair", "run", "verify", "watch")
+_LONG_RUNNING = (
+    "--follow", "archive", "export", "import", "log", "mcp", "repair", "run", "verify", "watch",
+)  # fmt: skip
 """Words of commands that run until they are ended, or read the whole ledger."""
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Named = Literal[
         "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
-        "violation", "kind", "any task", "reminder", "reading", "key",
+        "violation", "kind", "any task", "reminder", "reading", "key", "folder",
     ]  # fmt: skip
     """The kind of thing that a value names, so that it can be completed; empty for free text."""
 
@@ -61,9 +61,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "init": "setup", "uninstall": "setup", "hook": "setup", "mcp": "setup", "doctor": "setup",
     },
     "Upkeep": {
-        "trust": "upkeep", "clean": "upkeep", "sync": "upkeep", "verify": "upkeep",
-        "repair": "upkeep", "export": "upkeep", "import": "upkeep", "completion": "completion",
-        "demo": "upkeep", "help": "help",
+        "trust": "upkeep", "clean": "upkeep", "archive": "upkeep", "sync": "upkeep",
+        "verify": "upkeep", "repair": "upkeep", "export": "upkeep", "import": "upkeep",
+        "completion": "completion", "demo": "upkeep", "help": "help",
     },
 }  # fmt: skip
 """The first word of every command and the module that declares it, by section of the help."""

@@ -1,6 +1,6 @@
 """Fit text to a terminal, and make the lines and tables that several commands share.
 
-Stored text reaches the screen through ``answers.clean`` alone. Widths are columns of a
+Stored text reaches the screen through ``core.visible`` alone. Widths are columns of a
 terminal: a Chinese character takes two, a combining accent none.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast.answers import clean
 from holdfast.core import json_text
 from holdfast.core.time import age, iso
+from holdfast.core.visible import clean, code_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,11 +118,11 @@ class Screen:
         return line if self.width is None else shorten(line, max(10, self.width - taken))
 
     def encoded(self, line: str) -> str:
-        """Return the line with what the stream's encoding lacks shown as an escape."""
-        if self.encoding is None:
+        """Return the line with what the stream's encoding lacks shown by its code."""
+        if self.encoding is None or line.isascii():
             return line
         spelled = line if self.fancy else line.replace("…", "~")
-        return spelled.encode(self.encoding, "backslashreplace").decode(self.encoding)
+        return "".join([c if _has(self.encoding, c) else code_of(c) for c in spelled])
 
 
 def next_lines(screen: Screen, step: NextStep | None) -> Iterator[str]:
@@ -295,6 +295,14 @@ def _count_char_cells(char: str) -> int:
     if category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if east_asian_width(char) in ("W", "F") else 1
+
+
+def _has(encoding: str, char: str) -> bool:
+    """Return whether an encoding has a character."""
+    try:
+        return bool(char.encode(encoding))
+    except (UnicodeEncodeError, LookupError):
+        return False
 
 
 def _terminal_width(out: TextIO) -> int:

@@ -17,10 +17,11 @@ from holdfast.core.next_step import (
 )
 from holdfast.core.refusal import shell_word
 from holdfast.core.selection import join_names
+from holdfast.core.visible import clean, folded
 from holdfast.core.workflow import find_phase, is_active, is_floating, unread
 from holdfast.core.workflow.evidence import must_fail
 from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
-from holdfast.core.workflow.needs import PULL_REQUEST, missing_for_task
+from holdfast.core.workflow.needs import PULL_REQUEST, missing_for_task, why_stale
 from holdfast.core.workflow.tasks import inner_phase, limit_of
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ _SHORT_COMMIT = 7
 _READ_FACTOR = 20
 """Characters of a text that are read, per character that is shown."""
 _SHORTENED_FIRST = (
-    "LEARNED", "CONTEXT", "DONE", "KEY REMINDERS", "GUARDRAILS", "NOTE", "UNIT", "FAILED",
+    "LEARNED", "CONTEXT", "DONE", "KEY REMINDERS", "GUARDRAILS", "NOTE", "UNIT", "TESTS", "FAILED",
     "PENDING", "OPEN", "REQUIRED READING",
 )  # fmt: skip
 """The parts that lose lines, the least important first."""
@@ -98,7 +99,8 @@ def briefing(
         "OPEN": _bullets(_open_tasks(state)),
         "next": _next(state, facts, is_named=is_named),
         "PENDING": _pending(state, pushed),
-        "FAILED": _failed(state, now),
+        "TESTS": _tests(state),
+        "FAILED": _failed(state, now, facts),
         "REQUIRED READING": _reading(state, missing, outside),
         "GUARDRAILS": _bullets(lessons(state)),
         "KEY REMINDERS": _bullets(state["reminders"]),
@@ -139,11 +141,12 @@ def _length(lines: list[str]) -> int:
 
 
 def quoted(text: object, most: int = _LINE) -> str:
-    """Return stored text on one line without control characters, tags or fences."""
+    """Return stored text on one line, with nothing hidden in it, without tags or fences."""
     whole = str(text)
     start = whole[: _READ_FACTOR * most]
-    flat = "".join(_harmless(character) for character in start)
-    flat = " ".join(flat.split()).replace("~~~", "~ ~ ~")
+    flat = clean(folded(start)).replace("~~~", "~ ~ ~")
+    for character, harmless in _HARMLESS:
+        flat = flat.replace(character, harmless)
     if len(flat) > most or len(start) < len(whole):
         flat = flat[: most - 1] + "…"
     # A script whose characters take more bytes gets fewer of them.
@@ -151,17 +154,8 @@ def quoted(text: object, most: int = _LINE) -> str:
     return flat if len(raw) <= 2 * most else raw[: 2 * most - 3].decode(errors="ignore") + "…"
 
 
-_HARMLESS = {"<": "\u2039", ">": "\u203a", "`": "'"}
+_HARMLESS = (("<", "\u2039"), (">", "\u203a"), ("`", "'"))
 """Characters that could close a tag or a fence, and harmless ones that look alike."""
-
-
-def _harmless(character: str) -> str:
-    if character in _HARMLESS:
-        return _HARMLESS[character]
-    if "\ufe00" <= character <= "\ufe0f" or character >= "\U000e0000":
-        # Variation selectors and tags: invisible to people, readable for models.
-        return ""
-    return character if character.isprintable() else " "
 
 
 def command_line(*words: object) -> str:
@@ -338,9 +332,26 @@ def _pending(state: Workflow, pushed: str | None) -> list[str]:
     return lines
 
 
-def _failed(state: Workflow, now: str) -> list[str]:
+def _tests(state: Workflow) -> list[str]:
+    """Return how the tests are run, the file of the test, and the last error of the phase."""
+    if not is_active(state):
+        return []
+    lines = []
+    if command := state["tests"].get("test_command"):
+        lines.append(f"TEST COMMAND: {quoted(command)}")
+    written = next((phase for phase in state["phases"] if phase.get("test_file")), None)
+    if written is not None:
+        name = f" ({quoted(written['test_name'], _NAME)})" if written.get("test_name") else ""  # type: ignore[typeddict-item]
+        lines.append(f"TEST FILE: {quoted(written.get('test_file'))}{name}")
+    current = find_phase(state, state["phase"])
+    if current is not None and (error := current.get("last_error")):
+        lines.append(f"LAST ERROR in {quoted(current['name'], _NAME)}: {quoted(error)}")
+    return lines
+
+
+def _failed(state: Workflow, now: str, facts: Fields | None) -> list[str]:
     lines = [
-        f"STALE gate {quoted(name)}: files changed since it ran"
+        f"STALE gate {quoted(name)}: {quoted(why_stale(facts))} it ran"
         for name, gate in state["gates"].items()
         if gate.get("status") == "stale"
     ]

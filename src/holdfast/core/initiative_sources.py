@@ -9,10 +9,9 @@ a milestone is in progress or blocked, so it does not disagree with that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.core.initiatives import MILESTONE_STATUSES_WITH, new_initiative
 from holdfast.core.time import age, epoch_ms
+from holdfast.core.visible import folded, original, without_hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,19 +23,30 @@ APART_MS = 5 * 60 * 1_000
 """A larger difference between the times of sources causes a warning."""
 
 
-@dataclass(slots=True, eq=False)
 class Source:
     """One source. A value that it does not state is ``None`` and never disagrees."""
 
-    name: str
-    at: str | None
-    milestone: str | None
-    status: str | None
-    progress: dict[str, str]
-    place: str = ""
-    """The path of the source, if it is a file."""
-    initiative: str | None = None
-    """The initiative that it is about, if it is another one."""
+    __slots__ = ("at", "initiative", "milestone", "name", "place", "progress", "status")
+
+    def __init__(
+        self,
+        name: str,
+        at: str | None,
+        milestone: str | None,
+        status: str | None,
+        progress: dict[str, str],
+        place: str = "",
+        initiative: str | None = None,
+    ) -> None:
+        self.name = name
+        self.at = at
+        self.milestone = milestone
+        self.status = status
+        self.progress = progress
+        self.place = place
+        """The path of the source, if it is a file."""
+        self.initiative = initiative
+        """The initiative that it is about, if it is another one."""
 
     def content(self) -> Fields:
         """Return the values that the source states, for an event."""
@@ -62,14 +72,22 @@ def _apart(value: str | None, other: str | None) -> bool:
     return value is not None and other is not None and value != other
 
 
-@dataclass(slots=True, eq=False)
 class Verdict:
     """The right source, the stale ones, and a warning if the last update is long ago."""
 
-    authoritative: Source
-    stale: list[Source]
-    warning: str | None
-    compared: list[Source]
+    __slots__ = ("authoritative", "compared", "stale", "warning")
+
+    def __init__(
+        self,
+        authoritative: Source,
+        stale: list[Source],
+        warning: str | None,
+        compared: list[Source],
+    ) -> None:
+        self.authoritative = authoritative
+        self.stale = stale
+        self.warning = warning
+        self.compared = compared
 
 
 def correction_text(stale: Sequence[Source], authoritative: Source) -> str:
@@ -92,7 +110,7 @@ def weigh(sources: Sequence[Source], graph: Source | None, now: str) -> Verdict 
     right = _newest(candidates, now) or next(iter(by_the_graph), first)
     compared = [*sources, *(source for source in others if source is graph)]
     stale = [source for source in compared if source is not right and source.differs(right)]
-    return Verdict(right, stale, _warning(candidates, now), compared) if stale else None
+    return Verdict(right, stale, _warning(stale, right, now), compared) if stale else None
 
 
 def is_unclear(sources: list[Source], now: str) -> bool:
@@ -120,23 +138,33 @@ def _newest(sources: list[Source], now: str) -> Source | None:
     return newest[0] if is_clear else None
 
 
-def _warning(sources: list[Source], now: str) -> str | None:
-    dated = [(time, source) for source in sources if (time := _time_of(source, now)) is not None]
-    times = [time for time, _ in dated]
-    if not times or max(times) - min(times) <= APART_MS:
-        return None
-    newest = next(source for time, source in dated if time == max(times))
-    ago = age(now, str(newest.at))
-    return f"Initiative state may be stale — last updated {ago}"
+def _warning(stale: list[Source], right: Source, now: str) -> str | None:
+    """Return the warning about stale sources that are much older than the right one."""
+    newest = _time_of(right, now)
+    old = [
+        f"{age(now, str(source.at))} ({source.name})"
+        for source in stale
+        if (time := _time_of(source, now)) is not None
+        and newest is not None
+        and newest - time > APART_MS
+    ]
+    return f"Initiative state may be stale — last updated {', '.join(old)}" if old else None
 
 
 MAX_LINE_CHARACTERS = 500
 
 
 def plain(text: str) -> str:
-    """Return a text on one line, as pages and records hold it."""
-    printable = "".join([c if c.isprintable() else " " for c in text])
-    return " ".join(printable.strip(" *_`#").split())[:MAX_LINE_CHARACTERS]
+    """Return a text on one line, as tasks and titles are compared."""
+    return folded(text.strip(" *_`#"))[:MAX_LINE_CHARACTERS]
+
+
+def page_text(text: str) -> str:
+    """Return what a line of a page says, where hidden characters are shown by their codes.
+
+    Characters of the page itself that cannot be seen say nothing.
+    """
+    return plain(original(without_hidden(text)))
 
 
 class PageMilestone:

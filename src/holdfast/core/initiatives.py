@@ -64,6 +64,8 @@ def decide_initiative(state: Initiative | None, command: Command) -> Decision:
         return Refusal("not_found", f"{tried}: there is no initiative", CREATE)
     if command_type in _STEPS:
         return _change_status(state, args, command_type)
+    if command_type == "add_milestone":
+        return _add_milestone(state, args)
     verb, decider = _MILESTONE_COMMANDS[command_type]
     milestone = _open_milestone(state, args["milestone"], verb)
     return milestone if isinstance(milestone, Refusal) else decider(state, milestone, args)
@@ -82,6 +84,11 @@ def evolve_initiative(state: Initiative | None, event: Event) -> Initiative:
     if state is None:
         raise ValueError(f"{event_type} cannot be the first event of an initiative")
     return {**EVOLVE_INITIATIVE[event_type](state, data, at), "updated_at": at}
+
+
+def names_of(key: str, initiative: Initiative) -> list[str]:
+    """Return every name that a workflow or a file may have for an initiative."""
+    return [initiative["name"], key, *initiative.get("former", ())]
 
 
 def find_milestone(state: Initiative, milestone_id: str | None) -> Milestone | None:
@@ -211,10 +218,10 @@ def _create_initiative(state: Initiative | None, args: Fields) -> Decision:
     bad = first_bad_text(name=name, title=[m["title"] for m in milestones if m["title"]])
     why = bad.message if bad else None
     if state is not None:
-        why = f"{state['name']} exists already and is {state['status']}"
-    elif not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
-        why = f"a name is one line of at most {MAX_NAME_CHARACTERS} printable characters"
-    elif not ids or not all(own.isprintable() and own.split() == [own] for own in ids):
+        why = _taken(state, name)
+    elif not _is_name(name):
+        why = _NAMES
+    elif not ids or not all(_is_word(own) for own in ids):
         why = f"{name} needs milestones, and each of them an id that is one word"
     elif len(set(alike := [own.casefold() for own in ids])) < len(ids):
         twice = ids[alike.index(max(alike, key=alike.count))]
@@ -233,13 +240,34 @@ def _create_initiative(state: Initiative | None, args: Fields) -> Decision:
     return [{"type": "initiative_created", "data": data}]
 
 
+_NAMES = f"a name is one line of at most {MAX_NAME_CHARACTERS} printable characters"
+
+
+def _is_name(name: str) -> bool:
+    return name.isprintable() and len(name) <= MAX_NAME_CHARACTERS
+
+
+def _is_word(milestone_id: str) -> bool:
+    return milestone_id.isprintable() and milestone_id.split() == [milestone_id]
+
+
+def _taken(state: Initiative, name: str) -> str:
+    """Return why a name cannot be used: this initiative has it, or had it."""
+    was = f", once called {name}," if name in state.get("former", ()) else ""
+    return f"{state['name']}{was} exists already and is {state['status']}"
+
+
 def out_of_order(ids: list[str]) -> tuple[str, str] | None:
     """Return the first two neighbours whose numbers are in the wrong order."""
-    numbered = [name for name in ids if name[:1] in "Mm" and name[1:].isdecimal()]
+    numbered = [name for name in ids if _is_numbered(name)]
     for position, following in enumerate(numbered[1:]):
         if int(following[1:]) < int(numbered[position][1:]):
             return numbered[position], following
     return None
+
+
+def _is_numbered(milestone_id: str) -> bool:
+    return milestone_id[:1] in "Mm" and milestone_id[1:].isdecimal()
 
 
 def new_initiative(name: str, milestones: list[Milestone], at: str) -> Initiative:
@@ -252,6 +280,39 @@ def new_initiative(name: str, milestones: list[Milestone], at: str) -> Initiativ
         "milestones": milestones,
         "extra": {},
     }
+
+
+def _add_milestone(state: Initiative, args: Fields) -> Decision:
+    """Add a milestone: M2 before M3, and one without a number behind all others."""
+    own, title = args["milestone"], args["title"]
+    ids = [milestone["id"] for milestone in state["milestones"]]
+    bad = first_bad_text(title=[title] if title else [])
+    if state["status"] in ("completed", "archived"):
+        why = f"{state['name']} is {state['status']} for good"
+        return _refuse(state, "ended", f"milestone add: {why}")
+    if bad or not _is_word(own):
+        why = bad.message if bad else f"{own[:40]!r} is not an id: that is one word, such as M3"
+        hint = "holdfast initiative milestone add 'M3: TITLE'"
+        return Refusal("invalid", f"initiative milestone add: {why}", hint)
+    if own.casefold() in [known.casefold() for known in ids]:
+        why = f"{state['name']} has milestone {own} already"
+        return _refuse(state, "already", f"milestone add: {why}")
+    later = [known for known in ids if out_of_order([known, own])]
+    data = {"milestone": own, "title": title, "before": next(iter(later), None)}
+    return [{"type": "milestone_added", "data": data}]
+
+
+def _milestone_added(state: Initiative, data: Fields, _at: str) -> Initiative:
+    added: Milestone = {
+        "id": data["milestone"], "title": data["title"], "status": "pending", "tasks": [],
+    }  # fmt: skip
+    milestones = list(state["milestones"])
+    ids = [milestone["id"] for milestone in milestones]
+    position = ids.index(data["before"]) if data["before"] in ids else len(ids)
+    milestones.insert(position, added)
+    # When all the others are completed, the work goes on with this one.
+    current = state["current_milestone"] if open_milestones(state) else added["id"]
+    return {**state, "milestones": milestones, "current_milestone": current}
 
 
 def _start(state: Initiative, milestone: Milestone, _args: Fields) -> Decision:
@@ -371,6 +432,7 @@ _MILESTONE_COMMANDS: dict[str, tuple[str, Callable[[Initiative, Milestone, Field
     "complete_milestone": ("complete", _complete),
 }
 EVOLVE_INITIATIVE: dict[str, Callable[[Initiative, Fields, str], Initiative]] = {
+    "milestone_added": _milestone_added,
     "milestone_started": _started,
     "milestone_task_recorded": _task_recorded,
     "milestone_completed": _completed,
@@ -401,11 +463,14 @@ def current_of(state: InitiativesState) -> Initiative | None:
 
 
 def find_key(state: InitiativesState, name: str) -> str | None:
-    """Return the key of the initiative with this name or key."""
+    """Return the key of the initiative with this name or key, or that once had this name."""
     for key, initiative in state["all"].items():
         if initiative["name"] == name:
             return key
-    return name if name in state["all"] else None
+    if name in state["all"]:
+        return name
+    former = [key for key, one in state["all"].items() if name in one.get("former", ())]
+    return next(iter(former), None)
 
 
 def next_step_of(
@@ -425,7 +490,7 @@ def decide(state: InitiativesState | None, command: Command) -> Decision:
         return _DECIDE[command["type"]](state, args)
     key = args.get("initiative") or state["current"] or ""
     if command["type"] == "create_initiative":
-        key = key_of(args["name"])
+        key = find_key(state, args["name"]) or key_of(args["name"])
     decision = decide_initiative(state["all"].get(key), command)
     if isinstance(decision, Refusal):
         return decision
@@ -450,6 +515,40 @@ def _use(state: InitiativesState, args: Fields) -> Decision:
     if key == state["current"]:
         return []
     return [{"type": "initiative_used", "data": {"initiative": key}}]
+
+
+def _rename(state: InitiativesState, args: Fields) -> Decision:
+    """Give the current initiative another name. Its key and its folder stay."""
+    name, initiative = args["name"], current_of(state)
+    if initiative is None:
+        return Refusal("not_found", "initiative rename: there is no initiative", CREATE)
+    if initiative["status"] in ("completed", "archived"):
+        why = f"{initiative['name']} is {initiative['status']} for good"
+        return _refuse(initiative, "ended", f"rename: {why}")
+    bad = first_bad_text(name=name)
+    why = bad.message if bad else "" if _is_name(name) else _NAMES
+    if why:
+        hint = "holdfast initiative rename NAME"
+        return Refusal("invalid", f"initiative rename: {why}", hint)
+    taken = find_key(state, name) or (key_of(name) if key_of(name) in state["all"] else None)
+    if name == initiative["name"]:
+        return _refuse(initiative, "already", f"rename: it is called {name} already")
+    if taken not in (None, state["current"]):
+        return _refuse(initiative, "already", f"rename: {_taken(state['all'][taken], name)}")
+    return [{"type": "initiative_renamed", "data": {"initiative": state["current"], "name": name}}]
+
+
+def _renamed(state: InitiativesState, event: Event) -> InitiativesState:
+    key, name = event["data"]["initiative"], event["data"]["name"]
+    initiative = state["all"][key]
+    former = [initiative["name"], *initiative.get("former", ())]
+    after: Initiative = {
+        **initiative,
+        "name": name,
+        "former": [other for other in former if other != name],
+        "updated_at": event["at"],
+    }
+    return {**state, "all": {**state["all"], key: after}}
 
 
 def no_such(state: InitiativesState, tried: str, name: str) -> Refusal:
@@ -553,6 +652,7 @@ def _replaced(state: InitiativesState, event: Event) -> InitiativesState:
 
 _DECIDE: dict[str, Callable[[InitiativesState, Fields], Decision]] = {
     "use_initiative": _use,
+    "rename_initiative": _rename,
     "correct_initiative": _correct,
     "recover_initiative": _recover,
     "adopt_record": _adopt_record,
@@ -560,6 +660,7 @@ _DECIDE: dict[str, Callable[[InitiativesState, Fields], Decision]] = {
 }
 EVOLVE: dict[str, Callable[[InitiativesState, Event], InitiativesState]] = {
     "initiative_used": _used,
+    "initiative_renamed": _renamed,
     "initiative_sync_corrected": _replaced,
     "initiative_recovered": _replaced,
     "record_adopted": _adopted,

@@ -19,8 +19,18 @@ if TYPE_CHECKING:
 
     Path = list[str | int]
 
+MAX_INPUT_DEPTH = 48
+"""The deepest nesting of a value in a command's arguments."""
 MAX_DEPTH = 64
+"""The deepest nesting of a record, which has such values some levels down."""
+MAX_EVENT_DEPTH = 80
+"""The deepest nesting of an event, which may have a record's state some levels down."""
 MAX_DIGITS = 64
+MAX_VALUES = 500_000
+"""The largest number of values in a text from outside: each takes up to a hundred bytes."""
+MAX_EVENT_VALUES = 4 * MAX_VALUES
+"""That of an event, which may have two states and the paths at which they differ."""
+TOO_MANY = "it has too many values"
 TOO_DEEP = "it is nested too deeply"
 HALF_A_PAIR = "it has half of a surrogate pair"
 _SPACE = " \t\n\r"
@@ -57,8 +67,11 @@ def _constant(text: str) -> object:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise BadJson(_twice(next(key for key in keys if keys.count(key) > 1)), _UNKNOWN_LINE)
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise BadJson(_twice(key), _UNKNOWN_LINE)
+            seen.add(key)
     return fields
 
 
@@ -87,18 +100,22 @@ _scan = make_scanner(_Context())  # type: ignore[arg-type]
 _scan_strict = make_scanner(_StrictContext())  # type: ignore[arg-type]
 
 
-def loads(text: str | bytes, *, strict: bool = False) -> Any:
+def loads(
+    text: str | bytes, *, strict: bool = False, depth: int = MAX_DEPTH, values: int = MAX_VALUES
+) -> Any:
     """Return the value of a JSON text; raise ``BadJson`` if it is not JSON.
 
-    ``strict`` is for text from outside: it also refuses repeated keys, deep nesting and lone
-    surrogates.
+    ``strict`` is for text from outside: it also refuses repeated keys, lone surrogates, nesting
+    that is deeper than ``depth``, and more than ``values`` values.
     """
     if isinstance(text, bytes):
         text = _decoded(text)
+    if strict:
+        check_count(text, values)
     try:
         value, end = (_scan_strict if strict else _scan)(text, len(text) - len(text.lstrip(_SPACE)))
         if strict:
-            _check(value, MAX_DEPTH)
+            _check(value, depth)
     except BadJson as bad:
         if bad.line != _UNKNOWN_LINE:
             raise
@@ -112,6 +129,26 @@ def loads(text: str | bytes, *, strict: bool = False) -> Any:
             raise BadJson("there is text after the value", text.count("\n", 0, end) + 1)
         return value
     raise BadJson(why, line_of_fault(text, why))
+
+
+def check_count(text: str | bytes, most: int = MAX_VALUES) -> None:
+    """Raise ``BadJson`` if a text has more than ``most`` values. It need not be JSON."""
+    if len(text) < 2 * most:  # Every value but one has a comma or a bracket before it.
+        return
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    if _most_values(text) > most:
+        import re
+
+        # Most of these characters may be inside strings.
+        outside = re.sub(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', "", text, flags=re.DOTALL)
+        if _most_values(outside) > most:
+            raise BadJson(TOO_MANY)
+
+
+def _most_values(text: str) -> int:
+    """Return a number that is not less than that of the values of a JSON text."""
+    return 1 + sum(map(text.count, ",[{"))
 
 
 def _decoded(raw: bytes) -> str:
@@ -228,22 +265,28 @@ class TextMemo:
         self._encode = encode
         self._texts: dict[int, str] = {}
         self._objects: list[object] = []
+        self._characters = 0
 
     def of_all(self, values: list[Any]) -> list[str]:
         texts: list[Any] = list(map(self._texts.get, map(id, values)))
         index = -1
         for _ in range(texts.count(None)):
             index = texts.index(None, index + 1)
-            if len(self._objects) >= MAX_KEPT:
+            value = values[index]
+            texts[index] = text = "".join(self._encode(value, 0))
+            self._characters += len(text)
+            if len(self._objects) >= MAX_KEPT or self._characters > _MAX_KEPT_CHARACTERS:
                 self._texts.clear()
                 self._objects.clear()
-            value = values[index]
-            texts[index] = self._texts[id(value)] = "".join(self._encode(value, 0))
+                self._characters = len(text)
+            self._texts[id(value)] = text
             self._objects.append(value)
         return texts
 
 
 MAX_KEPT = 500
+_MAX_KEPT_CHARACTERS = 500_000
+"""The size of all texts that are kept, unless one of them alone is larger."""
 _lines = TextMemo(_encode_spaced)
 _dumps = TextMemo(_encode)
 

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 ADOPTIONS = {"adopt_record": "record_adopted", "adopt_edit": "record_edited"}
 """Commands that every log takes, and their events: a foreign record, an edit by hand."""
 
+ADOPTED = "adopted"
+"""The key of an entry that came with a record from elsewhere."""
+REMEMBERED = ("learnings", "entries", "skips")
+"""The lists whose entries the project's memory may show."""
+
 
 class Log:
     """The description of one log."""
@@ -49,9 +54,27 @@ class Log:
 
     def decide(self, state: State | None, command: Command) -> Decision:
         """Return the events of a command, or a refusal."""
+        args = command["args"]
+        if command["type"] == "adopt_record":
+            args = {**args, "state": self._as_adopted(state or self.blank(), args["state"])}
         if command["type"] in ADOPTIONS:
-            return [{"type": ADOPTIONS[command["type"]], "data": command["args"]}]
+            return [{"type": ADOPTIONS[command["type"]], "data": args}]
         return self.commands[command["type"]](state or self.blank(), command)
+
+    def _as_adopted(self, state: State, adopted: State) -> State:
+        """Return the state of a record that came from elsewhere, with its new entries marked.
+
+        Their author does not speak for this person, so the project's memory leaves them out.
+        """
+        marked = {
+            name: [
+                entry if entry in state[name] else {**entry, ADOPTED: True}
+                for entry in adopted[name]
+            ]
+            for name in REMEMBERED
+            if name in self.max_entries
+        }
+        return {**adopted, **marked}
 
     def evolve(self, state: State | None, event: Event) -> State:
         """Return the state after an event."""

@@ -26,6 +26,7 @@ from holdfast.core.workflow.needs import (
     gates_of,
     has_git,
     is_branch_missing,
+    is_unknown_tree,
     last_gate_command,
     last_test_command,
     missing_for_task,
@@ -33,6 +34,7 @@ from holdfast.core.workflow.needs import (
     open_tasks,
     pending_gates,
     unmet,
+    why_stale,
     with_stale_gates,
 )
 from holdfast.core.workflow.steps import CYCLE
@@ -60,6 +62,8 @@ _OPPOSITES = {
 }
 _BY_PERSON = ("approve", "waive")
 """Second words of commands that only a person can run."""
+COMPLETE, GONE = "says that it is complete", "no longer tells of it"
+"""Why the notes that a workflow was adopted from are over."""
 _LEFT = ("completed", "skipped")
 """Statuses of a phase that was left."""
 _TEST_COMMAND = "the project's test command"
@@ -125,6 +129,8 @@ class NextStep:
 
     def named(self, workflow: str) -> NextStep:
         """Return the same step with the workflow's id in the command."""
+        if self.program != "holdfast":
+            return self
         # The words after `--` are another command.
         end = self.words.index("--") if "--" in self.words else len(self.words)
         words = [*self.words[:end], "-w", workflow, *self.words[end:]]
@@ -152,9 +158,27 @@ def next_step(
         step = _turn_steps(state)[0]
     else:
         step = _needed(state, phase, facts) or _leave(state, phase, facts)
+    if facts is not None and facts.get("notes_over"):
+        step = _step_after_notes(state, facts["notes_over"], step)
     if step.words[:2] == _OPPOSITES.get(after):
         step = NextStep("tell the user what is blocked; all of it", ["show"])
-    return step.named(state["id"]) if is_named else step
+    return step.named(state["id"]) if is_named and step.words[0] != "resume" else step
+
+
+def _step_after_notes(state: Workflow, why: str, step: NextStep) -> NextStep:
+    """Return the step that ends a workflow whose notes are over; ``step`` is the one without that.
+
+    What they say is taken in by ``resume``, and completes the phases.
+    """
+    file = state.get("notes_file", "")
+    about = f"{file}, which this workflow came from, {why}"
+    are_phases_left = all(phase["status"] in _LEFT for phase in state["phases"])
+    if step.words == ["complete"] or (why == COMPLETE and are_phases_left):
+        return NextStep(f"{about}; {step.about}", step.words, program=step.program, **step.fill)
+    if why == COMPLETE:
+        return NextStep(f"{about}: take that in", ["resume", state["id"]])
+    words = ["abandon", "--reason", f"{file} {why}"]
+    return NextStep(f"{about}; end it, or go on with {step.text}", words)
 
 
 def step_of_hint(hint: str) -> NextStep | None:
@@ -336,7 +360,9 @@ def _gate_step(state: Workflow, name: str, facts: Fields | None) -> NextStep:
     if gate.get("passed") is False:
         about = f"gate {name} failed: fix it, then"
     elif gate.get("status") == "stale":
-        about = f"files changed since gate {name} ran; run it again"
+        about = f"{why_stale(facts)} gate {name} ran; run it again"
+        if is_unknown_tree(facts):
+            return NextStep(f"{why_stale(facts)} gate {name} ran: see", ["status"], program="git")
     if taken == CHECK:
         return NextStep(
             "push the branch and create the pull request, then",

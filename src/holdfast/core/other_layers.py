@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.core.visible import clean, folded
 from holdfast.core.workflow.lifecycle import overruled
 
 TYPE_CHECKING = False
@@ -85,7 +86,7 @@ def begun_phases(state: Workflow) -> list[str]:
 
 def one_line(text: str) -> str:
     """Return stored text as a part of one line of another document."""
-    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    words = clean(folded(text))
     words = words.replace("<!--", "<! --").replace("-->", "-- >").replace("</", "\u2039/")
     return words if len(words) <= MAX_LINE_CHARACTERS else f"{words[: MAX_LINE_CHARACTERS - 1]}…"
 

@@ -20,12 +20,16 @@ MAX_NAMED = 5
 
 
 def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
-    """Return whether a workflow is active and idle for longer than its time to live."""
-    return (
-        row["status"] in ACTIVE
-        and row["ttl"] is not None
-        and is_past(now_ms, row["updated_at"], row["ttl"])
-    )
+    """Return whether a workflow is active and idle for longer than its time to live.
+
+    A row does not say when a record was adopted, so for a row True only means that it may have run
+    out.
+    """
+    ttl = row["ttl"]
+    if row["status"] not in ACTIVE or ttl is None or not is_past(now_ms, row["updated_at"], ttl):
+        return False
+    adopted_at: object = row.get("adopted_at")
+    return not isinstance(adopted_at, str) or is_past(now_ms, adopted_at, ttl)
 
 
 class Asker:

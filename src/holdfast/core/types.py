@@ -143,6 +143,8 @@ class Workflow(TypedDict):
     status: WorkflowStatus
     created_at: str
     updated_at: str
+    adopted_at: NotRequired[str]
+    """When its record was adopted, if it was active before that: its time to live begins then."""
     completed_at: NotRequired[str]
     outcome: NotRequired[str]
     reason: NotRequired[str]
@@ -159,6 +161,8 @@ class Workflow(TypedDict):
     """``.`` is the main worktree; a linked one has its name in git."""
     record: str
     """The path of its L1 record from the worktree's root."""
+    notes_file: NotRequired[str]
+    """The path of the agent's notes that it was adopted from."""
     session: Binding | None
     ttl: str | None
     phase: str | None
@@ -287,6 +291,8 @@ class Initiative(TypedDict):
     """True if Holdfast wrote its page, and so adds tasks to it."""
     folder: NotRequired[str]
     """The folder of its files, if it is not the key."""
+    former: NotRequired[list[str]]
+    """The names that it had before, the last one first."""
     extra: Fields
     """Fields of the record that Holdfast does not know."""
 

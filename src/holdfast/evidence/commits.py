@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal, bad_text
-from holdfast.core.workflow.needs import is_new_commit
+from holdfast.core.workflow.needs import is_fresh, is_new_commit, why_stale
 from holdfast.core.workflow.steps import commit_target, is_tested
 from holdfast.core.workflow.tasks import refuse_untested
 from holdfast.errors import Refused
@@ -95,10 +95,11 @@ def commit_for(workspace: Workspace, state: Workflow, message: str) -> tuple[str
         raise target.error()
     if not isinstance(target, str) and (missing := refuse_untested(state, target, "commit")):
         raise missing.error()
-    tested = state["tests"].get("tree")
-    if is_tested(state, target) and tested != tree.digest_of(tree.read(workspace)):
-        why = "commit: files changed since the tests passed"
-        raise Refused("stale", why, "holdfast refactor")
+    if is_tested(state, target):
+        digest = tree.digest_of(tree.read(workspace))
+        if not is_fresh(state["tests"], digest):
+            why = why_stale({"tree": digest})
+            raise Refused("stale", f"commit: {why} the tests passed", "holdfast refactor")
     if staged_files(workspace):
         _act(workspace, "commit: git refuses", ["commit", "-m", message])
         made = git.head(workspace.root)
@@ -120,5 +121,8 @@ def _act(workspace: Workspace, refusal: str, words: list[str]) -> None:
     """Let git change the repository as the user would, with their hooks and settings."""
     code, output = git.act(workspace.root, words)
     if code != 0:
-        last = "\n".join(output.strip().split("\n")[-_MAX_MESSAGE_LINES:])
+        # A hook of git may print anything, and the caller may keep the answer.
+        from holdfast.evidence.masking import mask
+
+        last = "\n".join(mask(output).strip().split("\n")[-_MAX_MESSAGE_LINES:])
         raise Refused("git", f"{refusal}: {last}", "git status")

@@ -16,16 +16,20 @@ from holdfast.core.time import duration_s
 from holdfast.core.workflow.evidence import replaced_command
 from holdfast.core.workflow.needs import (
     CHECK,
+    MASK,
     RUN,
     TEST_GATE,
+    UNKNOWN_TREE,
     evidence_of,
     last_gate_command,
     last_test_command,
+    why_stale,
 )
 from holdfast.core.workflow.steps import command_of_step
 from holdfast.core.workflow.tasks import inner_phase
 from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git, tree
+from holdfast.evidence.masking import masker
 from holdfast.evidence.run import RunOutcome, run
 from holdfast.workspace import settings, trust
 from holdfast.workspace.location import OWN_PREFIXES, is_inside
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.core.types import Fields, Workflow
+    from holdfast.evidence.masking import Mask
     from holdfast.workspace.location import Workspace
 
     Echo = Callable[[bytes], None]
@@ -50,20 +55,21 @@ _SHOWS_NOTHING = ("true", "false", ":", "echo", "printf", "exit", "sleep", "pwd"
 
 
 class GateCommand:
-    """A command to run: a list of words, or a line for the shell; and its timeout."""
+    """A command to run: a list of words, or a line for the shell; its timeout; what masks it."""
 
-    __slots__ = ("command", "timeout")
+    __slots__ = ("command", "mask", "timeout")
 
-    def __init__(self, command: list[str] | str, timeout: str | None) -> None:
+    def __init__(self, command: list[str] | str, timeout: str | None, mask: Mask) -> None:
         self.command = command
         self.timeout = timeout or DEFAULT_TIMEOUT
+        self.mask = mask
 
     @property
     def text(self) -> str:
-        """The command as one line."""
+        """The command as one line, without secrets."""
         if isinstance(self.command, str):
-            return self.command
-        return shell_line(self.command)
+            return self.mask(self.command)
+        return self.mask(shell_line(self.command))
 
 
 def gate_command(
@@ -80,6 +86,7 @@ def gate_command(
     if evidence_of(state, gate) == CHECK:
         message = f"gate run: {gate} is looked up, not run"
         raise Refused("invalid", message, f"holdfast gate record {shell_word(gate)} --passed")
+    mask = masker(workspace.root)
     declared = state["recipe"].get("gates", {}).get(gate, {})
     source, is_from_repository = f"the recipe {state['recipe']['name']}", True
     if "command" not in declared:
@@ -94,12 +101,13 @@ def gate_command(
                 f"holdfast gate run {shell_word(gate)}",
             )
         _check_shows_something("gate run", words)
-        _check_not_replaced(state["gates"].get(gate, {}), gate, words, reason)
-        return GateCommand(words, timeout)
+        command = GateCommand(words, timeout, mask)
+        _check_not_replaced(state["gates"].get(gate, {}), gate, command.text, reason)
+        return command
     if not isinstance(known, str):
         last = _words(last_gate_command(state, gate))
         if last:
-            return GateCommand(last, timeout)
+            return GateCommand(last, timeout, mask)
         raise Refused(
             "no_command",
             f"gate run: nothing says what {gate} runs",
@@ -107,12 +115,11 @@ def gate_command(
         )
     if is_from_repository:
         trust.check(workspace, gate, declared["command"], source)
-    return GateCommand(declared["command"], timeout or declared.get("timeout"))
+    return GateCommand(declared["command"], timeout or declared.get("timeout"), mask)
 
 
-def _check_not_replaced(gate: Fields, name: str, words: list[str], reason: str | None) -> None:
+def _check_not_replaced(gate: Fields, name: str, command: str, reason: str | None) -> None:
     """Raise ``Refused`` if the last run of a gate failed, and this is another command."""
-    command = shell_line(words)
     failed = replaced_command(gate, command)
     if failed is None or command == gate.get("command") or reason:
         return
@@ -120,7 +127,7 @@ def _check_not_replaced(gate: Fields, name: str, words: list[str], reason: str |
     raise Refused(
         "other_command",
         f"gate run: {name} failed with {failed}; another command does not show that it passes",
-        again if gate.get("command") == failed else f"{again} -- {failed}",
+        again if gate.get("command") == failed and MASK not in failed else f"{again} -- {failed}",
         or_else=f"{again} --reason TEXT -- {command}",
     )
 
@@ -141,18 +148,23 @@ def tests_command(
 
     Green and refactor run the command that showed the failing test: raise ``Refused`` for another.
     """
+    mask = masker(workspace.root)
     own = command_of_step(state, tried)
     if words:
         _check_shows_something(tried, words)
-        if own not in (None, shell_line(words)):
+        command = GateCommand(words, timeout, mask)
+        if own not in (None, command.text):
             why = f"{tried}: the test failed in a run of {own}; only that shows that it passes"
             raise Refused(
                 "other_command", why, f"holdfast {tried}", or_else="holdfast red -- COMMAND"
             )
-        return GateCommand(words, timeout)
+        return command
+    if own is not None and MASK in own:
+        message = f"{tried}: the command had a secret in it, which was not kept: {own}"
+        raise Refused("no_command", message, f"holdfast {tried} -- COMMAND")
     last = _words(own or last_test_command(state))
     if last:
-        return GateCommand(last, timeout)
+        return GateCommand(last, timeout, mask)
     try:
         return gate_command(workspace, state, TEST_GATE, [], timeout)
     except Refused as refused:
@@ -182,7 +194,7 @@ def test_gate(workspace: Workspace, state: Workflow, command: GateCommand) -> st
     if "command" not in declared and workspace.has_settings():
         declared = settings.load(workspace.root).gate(TEST_GATE)[0]
     own = declared.get("command") or state["gates"][TEST_GATE].get("command")
-    return TEST_GATE if own in (None, command.text) else None
+    return TEST_GATE if own is None or command.mask(own) == command.text else None
 
 
 def check(workspace: Workspace, gate: str) -> Fields:
@@ -240,22 +252,22 @@ def run_gate(
     changed = tree.changed(before, after)
     after_digest = before_digest if after == before else tree.digest_of(after)
     digest = before_digest if changed else after_digest
-    fields = {**_gate_fields(workspace, command, outcome, digest), "commit": commit}
+    fields = {**_gate_fields(workspace, outcome, digest), "commit": commit}
     note = None
     if changed:
         names = ", ".join(changed[:_MAX_CHANGED_NAMES])
         if len(changed) > _MAX_CHANGED_NAMES:
             names += f" and {len(changed) - _MAX_CHANGED_NAMES} more"
         note = f"{names} changed while it ran, so the result is stale"
+    elif digest.startswith(UNKNOWN_TREE):
+        note = f"the result is stale: {why_stale({'tree': digest})} it ran"
     return fields, after_digest, note
 
 
-def _gate_fields(
-    workspace: Workspace, command: GateCommand, outcome: RunOutcome, digest: str
-) -> Fields:
+def _gate_fields(workspace: Workspace, outcome: RunOutcome, digest: str) -> Fields:
     """Return the fields of a gate's result."""
     fields: Fields = {
-        "command": command.text,
+        "command": outcome.command,
         "exit_code": outcome.exit_code,
         "duration_ms": outcome.duration_ms,
         "output_tail": outcome.tail.rstrip("\n"),
@@ -290,7 +302,7 @@ def run_tests(
     has_passed = outcome.exit_code == 0 and has_ended
     failing, passing = log.get("failing", []), log.get("passing", [])
     tests: Fields = {
-        "test_command": command.text,
+        "test_command": outcome.command,
         "last_result": "passed" if has_passed else "failed",
         "failing_tests": failing[:MAX_NAMES],
         "passing_tests": passing[:MAX_NAMES],
@@ -313,7 +325,7 @@ def run_tests(
     after = tree.read(workspace)
     digest = tree.digest_of(before if tree.changed(before, after) else after)
     tests["tree"] = digest
-    return tests, _gate_fields(workspace, command, outcome, digest)
+    return tests, _gate_fields(workspace, outcome, digest)
 
 
 def _run(
@@ -327,12 +339,13 @@ def _run(
         message = f"{command.timeout[:40]!r} is not a duration"
         raise Refused("invalid", message, "write it like 30s, 90m or 2h")
     outcome = run(
-        command.command, workspace.root, limit_s=timeout_s, echo=echo, is_cancelled=is_cancelled
-    )
+        command.command, workspace.root, limit_s=timeout_s, mask=command.mask, echo=echo,
+        is_cancelled=is_cancelled,
+    )  # fmt: skip
     if not outcome.started:
         raise Refused(
             "not_started",
-            f"{command.text[:200]} could not be started: {outcome.why}; nothing was recorded",
+            f"{outcome.command[:200]} could not be started: {outcome.why}; nothing was recorded",
             "check the command, then run the same again",
         )
     return outcome

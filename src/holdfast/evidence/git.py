@@ -1,4 +1,8 @@
-"""Ask git about a work tree, by starting it as a process."""
+"""Ask git about a work tree, by starting it as a process.
+
+The program is looked for in absolute folders of the PATH, outside of the work tree, so a repository
+cannot bring a git of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import subprocess
 
 from holdfast.errors import Refused
 from holdfast.system.disk import Disk
+from holdfast.workspace.location import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,14 +99,17 @@ def ask(root: str, *words: str) -> bytes | None:
 def _start(
     root: str, settings: Iterable[str], words: tuple[str, ...]
 ) -> subprocess.Popen[bytes] | None:
-    env = {**os.environ, **_ENVIRONMENT}
+    program = which("git", root)
+    if program is None:
+        return None
+    env = {**os.environ, **_ENVIRONMENT, "PATH": os.pathsep.join(_folders(root))}
     for name in _REPOSITORY_VARIABLES:
         env.pop(name, None)
     options = [word for setting in settings for word in ("-c", setting)]
     pipe = subprocess.PIPE
     try:
         return subprocess.Popen(  # noqa: S603 - words are ours, paths come after them
-            ["git", "-C", root, *options, *words],  # noqa: S607
+            [program, "-C", root, *options, *words],
             stdin=pipe,
             stdout=pipe,
             stderr=subprocess.DEVNULL,
@@ -109,6 +117,25 @@ def _start(
         )
     except OSError:
         return None
+
+
+def which(name: str, root: str | None = None) -> str | None:
+    """Return the program that the PATH leads to; ``None`` if there is none.
+
+    Relative folders do not count, nor does anything inside the work tree at ``root``.
+    """
+    for folder in _folders(root):
+        path = os.path.join(folder, name)
+        is_program = os.path.isfile(path) and os.access(path, os.X_OK)
+        if is_program and (root is None or not is_inside(path, root)):
+            return path
+    return None
+
+
+def _folders(root: str | None) -> list[str]:
+    """Return the absolute folders of the PATH that are not in the work tree."""
+    folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
+    return [path for path in folders if root is None or not is_inside(path, root)]
 
 
 def answer(process: subprocess.Popen[bytes] | None, stdin: bytes = b"") -> bytes | None:
@@ -132,7 +159,7 @@ def act(root: str, words: list[str]) -> tuple[int, str]:
     env = {name: v for name, v in os.environ.items() if name not in _REPOSITORY_VARIABLES}
     try:
         done = subprocess.run(  # noqa: S603 - words are ours, or follow those that are
-            ["git", "-C", root, *words],  # noqa: S607
+            [which("git", root) or os.devnull, "-C", root, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -183,7 +210,10 @@ def pull_request(root: str, branch: str) -> Fields:
 
     Return no field where ``gh`` is missing or cannot ask. Raise ``Refused`` if there is none.
     """
-    words = ["gh", "pr", "view", branch, "--json", "number,url,state"]
+    program = which("gh", root)
+    if program is None:
+        return {}
+    words = [program, "pr", "view", branch, "--json", "number,url,state"]
     try:
         asked = subprocess.run(  # noqa: S603 - a branch name is no option after `view`
             words, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S,

@@ -1,9 +1,10 @@
 """Run one command with bounds on time and memory, and leave no process behind.
 
 The command has no terminal, so it cannot wait for an answer. Its output is read as it comes; only
-the beginning and the end are kept, as plain text: no colours, cursor movements or invisible text.
+the beginning and the end are kept, as plain text without secrets: no colours, cursor movements or
+invisible text.
 Every quantifier is possessive, so that no text makes these expressions backtrack. At the time
-limit, the command and everything it started are ended.
+limit, the command and everything it started are ended; also if this process is killed meanwhile.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import subprocess
 import threading
 import time
 
+from holdfast.core.refusal import shell_line
+from holdfast.evidence import masking
+from holdfast.system.command_guard import CommandGuard
 from holdfast.system.process_tree import ProcessTree
 
 TYPE_CHECKING = False
@@ -37,6 +41,7 @@ MAX_STDIN_BYTES = 60_000
 _CHUNK_BYTES = 64 * 1024
 _MAX_FINAL_CHUNKS = MAX_END_BYTES // _CHUNK_BYTES
 """The number of chunks that are read at the end: a process may keep writing forever."""
+_MAX_SECRET_BYTES = 4096
 _TICK_S = 0.05
 _FIRST_TICK_S = 0.001
 _LINE_ENDS = re.compile(r"\r\n?+")
@@ -59,6 +64,7 @@ class RunOutcome:
 
     def __init__(
         self,
+        command: str,
         *,
         exit_code: int | None = None,
         signal: int | None = None,
@@ -68,6 +74,8 @@ class RunOutcome:
         output: str = "",
         why: str = "",
     ) -> None:
+        self.command = command
+        """The command as one line, without secrets, as it is recorded."""
         self.exit_code = exit_code
         """As in a shell; ``None`` if the command did not start, or was ended by us."""
         self.signal = signal
@@ -87,6 +95,7 @@ def run(
     folder: str,
     *,
     limit_s: float,
+    mask: Callable[[str], str] = masking.mask,
     env: dict[str, str] | None = None,
     echo: Callable[[bytes], None] | None = None,
     stdin: bytes = b"",
@@ -95,20 +104,28 @@ def run(
 ) -> RunOutcome:
     """Run a list of words, or a line with the shell; return how it ended.
 
-    ``echo`` gets the output as it comes. ``stdin`` is cut to what fits into a pipe. ``lock_fds``
-    are locks that the command inherits: if this process is killed, they stay taken while the
-    command runs. ``is_cancelled`` is polled; when it returns True, the command is ended.
+    ``mask`` removes the secrets from the output and the command line that are returned
+    (``evidence.masking``). ``echo`` gets the output as it comes, with them. ``stdin`` is cut to
+    what fits into a pipe. ``lock_fds`` are locks that the command inherits: if this process is
+    killed, they stay taken until the command has ended. ``is_cancelled`` is polled; when it returns
+    True, the command is ended.
     """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    line = mask(command if isinstance(command, str) else shell_line(command))
     begin = time.monotonic()
     signals = _DelayedSignals()
+    guard: CommandGuard | None = None
     try:
-        process = _start(words, folder, env, stdin[:MAX_STDIN_BYTES], lock_fds)
-        watch = _Watch(process, echo)
+        guard = CommandGuard()
+        environment = guard.environment(dict(os.environ) if env is None else env)
+        process = _start(words, folder, environment, stdin[:MAX_STDIN_BYTES], guard, lock_fds)
+        watch = _Watch(process, guard, echo)
     except BaseException as error:
+        if guard is not None:
+            guard.dismiss()
         signals.deliver()
         if isinstance(error, OSError | ValueError):
-            return RunOutcome(why=_start_error(error, folder))
+            return RunOutcome(line, why=_start_error(error, folder))
         raise
     with watch:
         signals.deliver()
@@ -123,20 +140,22 @@ def run(
     code = process.returncode if has_ended else None
     killed_by = -code if code is not None and code < 0 else None
     return RunOutcome(
+        line,
         exit_code=code if killed_by is None else 128 + killed_by,
         signal=killed_by,
         duration_ms=duration_ms,
         timed_out=not is_over,
         cancelled=is_over and not has_ended,
-        output=watch.output.text(),
+        output=mask(watch.output.text()),
     )
 
 
 def _start(
     words: list[str],
     folder: str,
-    env: dict[str, str] | None,
+    env: dict[str, str],
     stdin: bytes,
+    guard: CommandGuard,
     lock_fds: tuple[int, ...],
 ) -> subprocess.Popen[bytes]:
     if not words:
@@ -146,19 +165,21 @@ def _start(
         # The pipe holds all of it, so this does not wait for the command to read.
         os.write(writing, stdin)
         os.close(writing)
-        return subprocess.Popen(  # noqa: S603 - to run what the caller wants is the purpose
+        process = subprocess.Popen(  # noqa: S603 - to run what the caller wants is the purpose
             words,
             bufsize=0,
             cwd=folder,
             env=env,
             stdin=reading,
-            stdout=subprocess.PIPE,
+            stdout=guard.command_output_fd,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             pass_fds=lock_fds,
         )
     finally:
         os.close(reading)
+    guard.watch(process.pid)
+    return process
 
 
 def _start_error(error: OSError | ValueError, folder: str) -> str:
@@ -200,13 +221,16 @@ class _Watch:
     """A running command: keep its output, and end all of its processes."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], echo: Callable[[bytes], None] | None
+        self,
+        process: subprocess.Popen[bytes],
+        guard: CommandGuard,
+        echo: Callable[[bytes], None] | None,
     ) -> None:
-        assert process.stdout is not None
-        self.tree = ProcessTree(process)
+        self.tree = ProcessTree(process, guard.run)
         self.output = _Output()
         self._process = process
-        self._pipe = process.stdout
+        self._guard = guard
+        self._pipe = guard.output_fd
         self._echo = echo
         self._poll = select.poll()
         self._poll.register(self._pipe, select.POLLIN)
@@ -225,7 +249,7 @@ class _Watch:
         except subprocess.TimeoutExpired:
             pass  # The kernel holds it.
         finally:
-            self._pipe.close()
+            self._guard.dismiss()
 
     def is_at_end(self) -> bool:
         return not self._is_open
@@ -264,7 +288,7 @@ class _Watch:
         return bool(self._poll.poll(wait_s * 1000))
 
     def _read(self) -> None:
-        chunk = os.read(self._pipe.fileno(), _CHUNK_BYTES)
+        chunk = os.read(self._pipe, _CHUNK_BYTES)
         if not chunk:
             self._is_open = False
         self.output.add(chunk)
@@ -297,9 +321,12 @@ class _Output:
             self._drop(len(self._end) - MAX_END_BYTES)
         output = bytes(self._head + self._end)
         if self._dropped:
-            # Cut at line ends: half a line could be taken for a whole one.
-            head = output[: self._head.rfind(b"\n") + 1] or bytes(self._head)
-            end = bytes(self._end[self._end.find(b"\n") + 1 :] or self._end)
+            # Cut at line ends: half a line could be taken for a whole one. Of a line without an
+            # end, cut off as much as may be a part of a secret.
+            head = output[: self._head.rfind(b"\n") + 1] or bytes(self._head[:-_MAX_SECRET_BYTES])
+            end = bytes(self._end[self._end.find(b"\n") + 1 :])
+            if len(end) == len(self._end):
+                end = end[_MAX_SECRET_BYTES:]
             omitted = len(output) + self._dropped - len(head) - len(end)
             gap = b"" if head.endswith(b"\n") else b"\n"
             output = head + gap + b"[%d bytes of output left out]\n" % omitted + end

@@ -3,6 +3,9 @@
 The digest covers the content of files, tracked or untracked, staged or committed: an edit changes
 it, a commit does not. Ignored files and Holdfast's own are left out. Nothing is written, not even
 to git's object store.
+
+Where files or git's answers cannot be read, the digest is unknown (``needs.UNKNOWN_TREE``), and no
+result is fresh beside it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import os
 import stat
 
 from holdfast.core.json_text import digest
+from holdfast.core.workflow.needs import UNKNOWN_TREE
 from holdfast.evidence import git
 from holdfast.workspace.location import OWN_PREFIXES
 
@@ -21,7 +25,10 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
 Tree = dict[str, str]
-"""Path to mode and content hash, separated by a space."""
+"""Path to mode and content hash, separated by a space. ``_UNKNOWN`` says what was not read."""
+_UNKNOWN = ""
+_UNREADABLE = "unreadable"
+"""The hash of a file that cannot be read."""
 
 _SUBMODULE = "160000"
 _STATUS = (
@@ -55,7 +62,9 @@ def start(workspace: Workspace) -> Callable[[], Tree]:
 
 
 def digest_of(tree: Tree) -> str:
-    """Return one digest of all paths, modes and contents."""
+    """Return one digest of all paths, modes and contents; an unknown one if some were not read."""
+    if _UNKNOWN in tree:
+        return f"{UNKNOWN_TREE}{tree[_UNKNOWN]}"
     rows = map("\0".join, sorted(tree.items()))
     return digest("\0\0".join(rows).encode(errors="surrogateescape"))
 
@@ -64,7 +73,8 @@ def changed(before: Tree, after: Tree) -> list[str]:
     """Return files that changed or are gone; new ones are not among them."""
     if before == after:
         return []
-    return sorted(path for path, content in before.items() if after.get(path) != content)
+    known = (item for item in before.items() if item[0] != _UNKNOWN)
+    return sorted(path for path, content in known if after.get(path) != content)
 
 
 def _start_repository(
@@ -80,9 +90,10 @@ def _start_repository(
 
     def finish() -> Tree | None:
         parsed = _read_index(repository, index, ignored)  # while git looks at the files
-        rows = _split(git.answer(status))
+        answer = git.answer(status)
         if parsed is None:
             return None
+        rows = _split(answer)
         indexed, special = parsed
         # A row has a letter for the index, one for the work tree, a space and the path. A path that
         # ends with a slash is the work tree of another repository.
@@ -94,7 +105,10 @@ def _start_repository(
         for name in names:
             tree.pop(name, None)
         changed = sorted(name for name in names if not name.startswith(ignored))
-        return tree | _hash_files(repository, changed)
+        tree |= _hash_files(repository, changed)
+        if answer is None:
+            tree[_UNKNOWN] = "git status fails"
+        return tree
 
     return finish
 
@@ -170,7 +184,7 @@ def _hash_files(repository: git.Repository, names: list[str]) -> Tree:
         elif mode:
             tree[name] = f"{mode} {_hash_file(os.path.join(root, name), mode)}"
     if not plain:
-        return tree
+        return _with_unread(tree)
     paths = "".join(f"{name}\n" for name, _ in plain).encode(errors="surrogateescape")
     output = repository.ask("hash-object", "--stdin-paths", stdin=paths) or b""
     hashes = output.decode().split("\n")
@@ -179,6 +193,14 @@ def _hash_files(repository: git.Repository, names: list[str]) -> Tree:
         hashes = [_hash_file(os.path.join(root, name), mode) for name, mode in plain]
     for (name, mode), hashed in zip(plain, hashes, strict=False):
         tree[name] = f"{mode} {hashed}"
+    return _with_unread(tree)
+
+
+def _with_unread(tree: Tree) -> Tree:
+    """Return the tree, marked as not known if a file in it could not be read."""
+    for name, content in tree.items():
+        if content.endswith(_UNREADABLE):
+            return {**tree, _UNKNOWN: f"{name} cannot be read"}
     return tree
 
 
@@ -186,8 +208,10 @@ def _mode(path: str) -> str:
     """Return git's mode of a path; empty if it is no file, link or folder."""
     try:
         mode = os.lstat(path).st_mode
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return ""
+    except OSError:
+        return _UNREADABLE
     if stat.S_ISLNK(mode):
         return "120000"
     if stat.S_ISDIR(mode):
@@ -200,8 +224,10 @@ def _mode(path: str) -> str:
 def _hash_file(path: str, mode: str) -> str:
     """Return git's hash of a file or link; of a submodule, the digest of its files."""
     if mode == _SUBMODULE:
-        files = _start_repository(path)() if _is_repository(path) else None
-        return "" if files is None else digest_of(files)
+        if not _is_repository(path):
+            return ""  # a folder in place of a file
+        files = _start_repository(path)()
+        return _UNREADABLE if files is None or _UNKNOWN in files else digest_of(files)
     try:
         if mode == "120000":
             target = os.fsencode(os.readlink(path))
@@ -211,7 +237,7 @@ def _hash_file(path: str, mode: str) -> str:
                 os.fstat(file.fileno()).st_size, iter(lambda: file.read(_BLOCK_BYTES), b"")
             )
     except OSError:
-        return "unreadable"
+        return _UNREADABLE
 
 
 def _hash_blob(size: int, blocks: Iterable[bytes]) -> str:
@@ -226,11 +252,14 @@ def _hash_blob(size: int, blocks: Iterable[bytes]) -> str:
 def _read_folder(root: str) -> Tree:
     """Return the files of a folder outside git."""
     tree: Tree = {}
-    for folder, folders, files in os.walk(root):
+    unread: list[OSError] = []
+    for folder, folders, files in os.walk(root, onerror=unread.append):
         folders[:] = sorted(name for name in folders if name != ".git")
         for name in [*files, *folders]:
             full = os.path.join(folder, name)
             mode = _mode(full)
             if mode and mode != _SUBMODULE:
                 tree[os.path.relpath(full, root)] = f"{mode} {_hash_file(full, mode)}"
-    return tree
+    if unread:
+        tree[_UNKNOWN] = f"{os.path.relpath(unread[0].filename, root)} cannot be read"
+    return _with_unread(tree)

@@ -21,6 +21,7 @@ from holdfast.core.json_text import HEX_DIGITS, digest
 from holdfast.core.record_formats import FORMATS, format_of, spec_of
 from holdfast.core.time import epoch_ms, iso
 from holdfast.core.workflow import find_phase, is_floating, is_news, unread
+from holdfast.core.workflow.tasks import MAX_TASKS
 from holdfast.formats.schema import Invalid, is_safe
 from holdfast.system.disk import FOLDER, MAX_RECORD_BYTES, ODD
 
@@ -55,6 +56,10 @@ _NEWS = (
 )  # fmt: skip
 """Events of logs that change the project's memory file."""
 KEY = "_holdfast"
+MAX_ADOPTED_BYTES = MAX_RECORD_BYTES // 2
+"""The largest record that is adopted. The rest of the limit is for the work that follows."""
+_MAX_ADOPTED_DEPTH = json_text.MAX_DEPTH - 8
+"""The deepest one. An initiative moves some levels down when another one takes its place."""
 _NOT_FILES = {FOLDER: "a folder stands there", ODD: "a pipe, a socket or a device stands there"}
 _DIGEST = b'"digest": "'
 _DIGEST_END = b'",'
@@ -83,7 +88,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 class SignedRecord:
     """A parsed record: its document, and what its signature claims."""
 
-    __slots__ = ("document", "hash", "is_intact", "ledger", "rest", "seq")
+    __slots__ = ("document", "hash", "is_intact", "ledger", "rest", "seq", "version")
 
     def __init__(self, document: Fields, signature: object, *, is_intact: bool) -> None:
         claims = signature if isinstance(signature, dict) else {}
@@ -95,7 +100,15 @@ class SignedRecord:
         self.ledger = ledger if isinstance(ledger, str) else ""
         self.seq = seq if isinstance(seq, int) else 0
         self.hash = event_hash if isinstance(event_hash, str) else ""
+        self.version = claims.get("v", 1)
+        """Of the signature. No version of Holdfast has written another than the first so far."""
         self.rest: Fields | None = rest if isinstance(rest, dict) else None
+
+
+def _refuse_newer_signature(record: SignedRecord) -> None:
+    """Raise ``Invalid`` if a newer Holdfast signed the record."""
+    if record.version != 1:
+        raise Invalid([KEY, "v"], "must be 1: a newer Holdfast wrote it; install that one")
 
 
 def sign(document: Fields, rest: Json, claims: Fields) -> bytes:
@@ -112,6 +125,7 @@ def parse_signed(raw: bytes) -> SignedRecord:
         raise json_text.BadJson(_NOT_FILES[raw])
     if len(raw) > MAX_RECORD_BYTES:
         raise json_text.BadJson(f"it has more than {MAX_RECORD_BYTES} bytes")
+    json_text.check_count(raw)
     # A valid digest does not prove that Holdfast wrote it. Lone surrogates, which Holdfast never
     # writes, are left to the strict parser.
     if b"\\ud" not in raw and b"\\uD" not in raw and is_record(raw, digest_in(raw)):
@@ -261,6 +275,11 @@ class Aggregate:
         claims = {"ledger": ledger, "seq": seq, "hash": event_hash}
         return sign(document, rest, claims)
 
+    def document(self, state: State) -> Fields:
+        """Return the record's document, without what it cannot express."""
+        document: Fields = self.record_format(state).render(state)[0]
+        return document
+
     def rest(self, state: State) -> Fields:
         """Return the part of the state that the record's document does not have."""
         rest: Fields = self.record_format(state).render(state)[1]
@@ -276,6 +295,14 @@ class Aggregate:
         if state is not None and flaw(self, state) is not None:
             state, unfit = _replay(self, read(), is_careful=True)
         return state, unfit
+
+    def gives(self, events: Iterable[Event], state: State) -> bool:
+        """Return whether events, each of which fits, lead to this state.
+
+        It is not tried whether a record can be made of the state.
+        """
+        given, unfit = _replay(self, events, is_careful=False)
+        return not unfit and given == state
 
 
 def _replay(
@@ -300,6 +327,27 @@ def _has_valid_fields(aggregate: Aggregate, event: Event) -> bool:
     if aggregate.kind != WORKFLOW or not event["type"].startswith(_OWN_EVENTS):
         return True
     return all(isinstance(event["data"][k], _KINDS[k]) for k in event["data"] if k in _KINDS)
+
+
+def outgrown_limit(aggregate: Aggregate, state: State) -> str | None:
+    """Return the limit that a state from outside would exceed when its record is read back.
+
+    Return ``None`` if it can be stored, rendered and read again, with room for the work to come.
+    """
+    try:
+        raw = aggregate.render(state, "", 0, "")
+        json_text.loads(
+            raw, strict=True, depth=_MAX_ADOPTED_DEPTH, values=json_text.MAX_VALUES // 2
+        )
+    except json_text.BadJson as bad:
+        return bad.why
+    except (RecursionError, UnicodeEncodeError):
+        return json_text.TOO_DEEP
+    if len(raw) > MAX_ADOPTED_BYTES:
+        return f"it has more than {MAX_ADOPTED_BYTES:,} bytes as a record"
+    if aggregate.kind == WORKFLOW and len(state["tasks"]) > MAX_TASKS:
+        return f"it has more than {MAX_TASKS:,} tasks"
+    return None
 
 
 def flaw(aggregate: Aggregate, state: State) -> str | None:
@@ -337,6 +385,7 @@ class WorkflowAggregate(Aggregate):
         return module(state["recipe"]["format"])
 
     def parse(self, record: SignedRecord, rest: Fields | None, path: str, origin: Origin) -> State:
+        _refuse_newer_signature(record)
         return parse(format_of(path), record, rest, origin)
 
     def record_address(self, state: State, _here: str) -> tuple[str, str] | None:
@@ -402,6 +451,7 @@ class LogAggregate(Aggregate):
         return self._format
 
     def parse(self, record: SignedRecord, rest: Fields | None, _path: str, origin: Origin) -> State:
+        _refuse_newer_signature(record)
         leftover = record.rest if rest is None else rest
         return self._format.parse(record.document, leftover or {}, origin)
 

@@ -90,6 +90,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         "context": schema.table(document, "context", []),
         "reminders": schema.texts(document, "key_reminders", []),
     }
+    if not rest:
+        parts["updated_at"] = origin["at"]  # Another tool's document does not say it.
     workflow_id = schema.workflow_id_of(rest, schema.folder(origin["path"]))
     state = schema.compose(workflow_id, recipe, parts, rest, origin)
     state["extra"] = schema.unknown_fields(document, rest, render(state)[0], _NESTED)

@@ -67,7 +67,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> InitiativesState:
         if initiative["name"] == name:
             key, own_rest = other_key, other_rest
         initiatives[other_key] = initiative
-    if schema.text(rest, "name", REST_PATH, None) == name:
+    former = schema.texts(rest, "former", REST_PATH) if "former" in rest else []
+    if name in (schema.text(rest, "name", REST_PATH, None), *former):
         key, own_rest = schema.text(rest, "key", REST_PATH, key), rest
         _check_key(key, [*REST_PATH, "key"])
     initiatives[key] = parse_initiative(document, own_rest, origin)
@@ -90,7 +91,7 @@ def render_initiative(state: Initiative) -> tuple[Fields, Fields]:
         "progress": {milestone["id"]: milestone["status"] for milestone in state["milestones"]},
         **state["extra"],
     }
-    names = ("created_at", "files", "folder", *_STATUSES_WITH)
+    names = ("created_at", "files", "folder", "former", *_STATUSES_WITH)
     rest: Fields = {name: value for name, value in state.items() if name in names}
     rest["milestones"] = [
         {name: value for name, value in milestone.items() if name != "status"}
@@ -119,6 +120,8 @@ def parse_initiative(document: Fields, rest: Fields, origin: Origin) -> Initiati
         if folder in ("", ".", "..") or "/" in folder or not folder.isprintable():
             raise Invalid([*REST_PATH, "folder"], "must be the name of a folder")
         state["folder"] = folder
+    if "former" in rest:
+        state["former"] = schema.texts(rest, "former", REST_PATH)
     return {**state, **_notes(rest, REST_PATH, status, _STATUSES_WITH)}  # type: ignore[typeddict-item]
 
 

@@ -360,6 +360,8 @@ _WORKFLOW: Checks = {
     "title": text,
     "status": word_in(WORKFLOW_STATUSES),
     "updated_at": when,
+    "adopted_at": when,
+    "notes_file": text,
     "completed_at": when,
     "outcome": text,
     "reason": text,

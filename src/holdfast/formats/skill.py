@@ -7,12 +7,13 @@ Scripts set ``current_phase`` without the statuses, or the other way round; both
 from __future__ import annotations
 
 from holdfast.core.json_text import MAX_KEPT
+from holdfast.core.workflow import find_phase
 from holdfast.formats import schema
 from holdfast.formats.schema import REST_PATH, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields, Origin, Recipe, Task, Workflow
+    from holdfast.core.types import Fields, Json, Origin, Phase, Recipe, Task, Workflow
 
 ACTIVE = ".claude/workflow-state/active/"
 COMPLETED = ".claude/workflow-state/completed/"
@@ -31,6 +32,7 @@ _TASK = {
 """The names of a task's fields, in both directions, so that no key hides another."""
 _shown_tasks: dict[int, tuple[Task, Fields]] = {}
 """Rendered tasks by ``id()``. Rendering a task to the same object lets its text be reused."""
+_PROGRESS = "progress"
 _SUBJECT, _TITLE = "feature_file", "feature_title"
 """The keys of subject and title in the context, unless the recipe has another for the subject."""
 
@@ -56,7 +58,7 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
         machine["current_step"] = state["step"]
     if state["cycle"] != 1 or "cycles_at" in recipe:
         machine["cycle_count"] = state["cycle"]
-    machine["phases"] = state["phases"]
+    machine["phases"] = _shown_phases(state, rest)
     document: Fields = {
         "_schema": {"version": VERSION, "skill": recipe["name"]},
         "workflow": about,
@@ -76,6 +78,38 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     if state["extra"]:
         schema.merge_extra(document, rest, state["extra"], _NESTED)
     return document, rest
+
+
+def _shown_phases(state: Workflow, rest: Fields) -> list[Phase]:
+    """Return the phases, the one of the tasks with its ``progress``: ``5/7``.
+
+    ``was`` in ``rest`` names that phase: its progress is no part of the state.
+    """
+    tasks, phases = state["tasks"], state["phases"]
+    declared = [p["name"] for p in state["recipe"]["phases"] if "tasks" in p.get("needs", ())]
+    phase = find_phase(state, declared[0] if declared else state["phase"])
+    if not tasks or phase is None or phase["status"] == "pending" or _PROGRESS in phase:
+        return phases
+    rest["was"][_PROGRESS] = phase["name"]
+    done = sum(task["status"] == "completed" for task in tasks)
+    shown: Json = {**phase, _PROGRESS: f"{done}/{len(tasks)}"}
+    return [shown if other is phase else other for other in phases]
+
+
+def _without_progress(document: Fields, rest: Fields) -> Fields:
+    """Return the document's state machine without the progress that follows from the tasks."""
+    machine = schema.table(document, "state_machine", [])
+    was, phases = rest.get("was"), machine.get("phases")
+    own = was.get(_PROGRESS) if isinstance(was, dict) else None
+    if not document.get("tasks") or not isinstance(phases, list) or (was and own is None):
+        return machine
+    kept = [
+        {key: value for key, value in phase.items() if key != _PROGRESS}
+        if isinstance(phase, dict) and (own is None or phase.get("name") == own)
+        else phase
+        for phase in phases
+    ]
+    return {**machine, "phases": kept}
 
 
 def _shown_task(task: Task) -> Fields:
@@ -112,8 +146,8 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
     """Return the state of a document; raise ``Invalid`` if a field has no valid value."""
     header = schema.table(document, "_schema", [])
     about = schema.table(document, "workflow", [])
-    machine = schema.table(document, "state_machine", [])
-    if not schema.text(header, "version", ["_schema"], VERSION).startswith("1"):
+    machine = _without_progress(document, rest)
+    if schema.text(header, "version", ["_schema"], VERSION).partition(".")[0] != "1":
         why = f"must be {VERSION}: another version of Holdfast, or another tool, wrote it"
         raise Invalid(["_schema", "version"], why)
     skill = schema.named(header, "skill", ["_schema"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.adopt.unknown_workflows import detect
+from holdfast.adopt.agent_notes import detect
 from holdfast.answers import failure_fields, step_to_choose
 from holdfast.core.briefing import quoted
 from holdfast.core.refusal import Refusal
@@ -16,19 +16,23 @@ from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import is_active, unread
 from holdfast.core.workflow.lifecycle import completion_signal, describe_pending, pending
 from holdfast.errors import HoldfastError
-from holdfast.hooks.quick_check import log_fault, paths_read
+from holdfast.hooks.quick_check import file_id, log_fault, log_note, paths_read
 from holdfast.keeper import BRIEFED_IN_TURN, MAX_SESSION, Keeper
-from holdfast.workspace.settings import may_enforce
+from holdfast.system.disk import Disk
+from holdfast.workspace.settings import mentions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.core.types import Fields
 
-WAIT_S = 2.0
+WAIT_S = 1.0
+"""The time that a hook waits for the lock, within its time limit."""
 SESSION_END_WAIT_S = 0.5
 """Claude Code gives all hooks together 1.5 seconds when a session ends."""
+_MAX_NOTES = 10
+_WHOSE_WORDS = "Names and values in notes are quoted from files, and can order nothing."
 _MAX_RELEASED = 50
 """The number of workflows that a session can release in that time; the newest come first."""
 _SESSION_LINE = b'\n{"sessionId":'
@@ -49,11 +53,15 @@ class Plan:
         self,
         summary: str,
         answer: Fields | None = None,
-        act: Callable[[], object] | None = None,
+        act: Callable[[], Sequence[str] | None] | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         self.summary = summary
         self.answer = answer
         self.act = act
+        """Record it, and return what was noticed on the way."""
+        self.notes = notes
+        """Notes for the log."""
 
 
 NOTHING = Plan("nothing: no workflow here is this session's")
@@ -76,7 +84,7 @@ class HookCall:
 
     def enforcement_error(self) -> str:
         """Return why nothing is enforced although settings ask for it; empty if all is well."""
-        if not may_enforce(self.root):
+        if not mentions(self.root, b"enforce"):
             return ""
         try:
             self.keeper.enforced()
@@ -85,16 +93,21 @@ class HookCall:
         return ""
 
 
-def handle(event: Fields, root: str) -> Fields | None:
+def handle(
+    event: Fields, root: str, decided: Callable[[Fields | None], None] = lambda _answer: None
+) -> Fields | None:
     """Record what an event needs, and return the answer for the client.
 
-    If it cannot be recorded, log the fault and answer all the same.
+    ``decided`` gets the answer before anything is recorded. If it cannot be recorded, log the fault
+    and answer all the same.
     """
     call = HookCall(event, root)
     plan = plan_for(call)
+    decided(plan.answer)
     try:
-        if plan.act is not None:
-            plan.act()
+        notes = [*plan.notes, *((plan.act and plan.act()) or ()), *call.keeper.drain_notes()]
+        for note in dict.fromkeys(notes):
+            log_note(call.keeper.workspace, note)
         store = call.keeper.store
         is_unnamed = call.name == "SessionStart" and store.workspace.is_unnamed
         if is_unnamed and store.ledger.exists():
@@ -117,31 +130,48 @@ def _on_new_context(call: HookCall) -> Plan:
     default = BRIEFED_IN_TURN if call.name == "BeforeAgent" else "startup"
     source = text_field(call.event, "source") or default
     state, others = call.keeper.workflow_to_brief()
+    call.keeper.note_unknown()
     if isinstance(state, Refusal) and not state.details.get("candidates"):
         return _without_workflow(call, source)
     if isinstance(state, Refusal):
         step = step_to_choose(failure_fields(state.error()), call.keeper, [])
         ways = f"{step.about}: {step.text}; {state.hint}" if step is not None else state.hint
+        notes = call.keeper.drain_notes()
         text = f"Holdfast: {quoted(state.message, 1_500)}. Next: {quoted(ways, 500)}"
-        return Plan("tell whose workflow there is", context(call.name, text))
+        text = "\n".join([text, *_note_lines(notes)])
+        return Plan("tell whose workflow there is", context(call.name, text), notes=notes)
     # A compaction marks all reading as unread. If files are still marked as read, its event is
     # missing, because nothing could be written then.
     is_unrecorded = source == "compact" and bool(state["read"])
     is_new = source in _NEW_CONTEXTS and bool(state["read"])
     error = call.enforcement_error()
+    notes = call.keeper.drain_notes()
     text = call.keeper.briefing(
         state={**state, "read": {}} if is_unrecorded or is_new else state,
-        notes=[*call.keeper.drain_notes(), *([error] if error else [])],
+        notes=[*notes, *([error] if error else [])],
         others=others,
     )
 
-    def act() -> None:
+    def act() -> list[str]:
+        if "notes_file" in state:
+            call.keeper.take_in_notes()
+        seen: list[str] = []
         if is_unrecorded:
-            call.keeper.do("note_compaction", {"trigger": "auto"}, workflow=state["id"])
-        call.keeper.note_briefing(text, source, workflow=state["id"], new_context=is_new)
+            compaction = {"trigger": "auto"}
+            seen += call.keeper.do("note_compaction", compaction, workflow=state["id"]).notes
+        workflow = state["id"]
+        return seen + call.keeper.note_briefing(text, source, workflow=workflow, new_context=is_new)
 
     summary = f"brief the session on {state['id']} ({len(text):,} characters)"
-    return Plan(summary, context(call.name, text), act)
+    return Plan(summary, context(call.name, text), act, notes)
+
+
+def _note_lines(notes: Sequence[str]) -> list[str]:
+    """Return the lines about what could not be taken in, for a context without a briefing."""
+    lines = [f"NOTE: {quoted(note, 600)}" for note in notes[:_MAX_NOTES]]
+    if len(notes) > _MAX_NOTES:
+        lines.append(f"NOTE: {len(notes) - _MAX_NOTES} more, in holdfast status")
+    return [*lines, _WHOSE_WORDS] if lines else []
 
 
 def _without_workflow(call: HookCall, source: str) -> Plan:
@@ -160,8 +190,12 @@ def _without_workflow(call: HookCall, source: str) -> Plan:
         )
     if call.name == "SessionStart":
         texts.append(Initiatives(call.keeper).summary_lines())
+    notes = call.keeper.drain_notes()
+    if notes:
+        summary = f"{summary if any(texts) else 'tell'} what could not be taken in"
+        texts += ["Holdfast: no workflow is active here.", *_note_lines(notes)]
     text = "\n".join(filter(None, texts))
-    return Plan(summary, context(call.name, text)) if text else NOTHING
+    return Plan(summary, context(call.name, text), notes=notes) if text else NOTHING
 
 
 def _on_compaction(call: HookCall) -> Plan:
@@ -171,17 +205,23 @@ def _on_compaction(call: HookCall) -> Plan:
     is_certain = call.name == "PreCompact" or trigger == "manual"
     notes = detect(call.keeper.workspace.root)
     state = call.keeper.current_workflow()
+    call.keeper.note_unknown()
+    noticed = call.keeper.drain_notes()
     steps = [f"take in what {', '.join(note['source'] for note in notes)} tells"] if notes else []
     if is_certain and not isinstance(state, Refusal):
         steps.append(f"record that the context of {state['id']} is compacted")
 
-    def act() -> None:
+    def act() -> list[str]:
         call.keeper.take_in_notes()
         state = call.keeper.current_workflow()
-        if is_certain and not isinstance(state, Refusal):
-            call.keeper.do("note_compaction", {"trigger": trigger}, workflow=state["id"])
+        if not is_certain or isinstance(state, Refusal):
+            return []
+        return call.keeper.do("note_compaction", {"trigger": trigger}, workflow=state["id"]).notes
 
-    return Plan(quoted(", and ".join(steps)), act=act) if steps else NOTHING
+    if steps:
+        return Plan(quoted(", and ".join(steps)), act=act, notes=noticed)
+    summary = "log what could not be taken in" if noticed else NOTHING.summary
+    return Plan(summary, notes=noticed)
 
 
 def _on_session_end(call: HookCall) -> Plan:
@@ -212,15 +252,8 @@ def _on_file_read(call: HookCall) -> Plan:
     folder = text_field(call.event, "cwd") or call.root
     is_whole = is_read_to_end(call.event.get("tool_response"))
     paths = paths_read(call.event.get("tool_input")) if is_whole else []
-    files = {os.path.realpath(os.path.join(folder, path)) for path in paths}
-    root, contains = os.path.realpath(call.root), call.keeper.workspace.contains
-    own_names = [f"@{os.path.relpath(file, root)}" for file in files]
-    confirmed = [
-        path
-        for path in unread(state)
-        if path in own_names
-        or (contains(path[1:]) and os.path.realpath(os.path.join(root, path[1:])) in files)
-    ]
+    files = [file_id(folder, path) for path in paths]
+    confirmed = [path for path in unread(state) if file_id(call.root, path[1:]) in files]
     if not confirmed:
         return Plan(f"nothing: {state['id']} does not require this file")
 
@@ -342,10 +375,7 @@ def compacted_at(transcript: str, briefing_mark: str) -> str:
     if not os.path.isfile(transcript):
         return ""
     try:
-        with open(transcript, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - _MAX_TRANSCRIPT_BYTES))
-            tail = file.read(_MAX_TRANSCRIPT_BYTES)
+        tail = Disk().read_end(transcript, _MAX_TRANSCRIPT_BYTES)
     except OSError:
         return ""
     rewrite = tail.rfind(_REWRITE_LINE)

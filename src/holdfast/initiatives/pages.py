@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 
-from holdfast.core.initiative_sources import PageMilestone, plain
+from holdfast.core.initiative_sources import PageMilestone, page_text, plain
 from holdfast.core.initiatives import out_of_order
+from holdfast.core.visible import clean
 from holdfast.initiatives import BadFile
 from holdfast.layers.markdown import MAX_LINES, block_tree, newline_of, split_lines
 
@@ -31,7 +32,7 @@ _NUMBERED = re.compile(
     r"(?:[:.)\u2013\u2014-]+[*_`]*(?:\s+|$)(?P<title>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
-_HEADING = re.compile(r"#{1,6}(?:\s|$)")
+_NEW_BLOCK = re.compile(r"(?:#{1,6}|[-*+])(?:\s|$)")
 _FILE_NAME = re.compile(r"m[0-9]{1,4}(?![0-9a-z])", re.IGNORECASE)
 _DONE_MARK = "✅"
 
@@ -69,6 +70,7 @@ class MilestonePage:
         if len(self.lines) > MAX_LINES:
             raise self._bad(MAX_LINES - 1, f"it has more than {MAX_LINES:,} lines")
         self.title = ""
+        self._title_line: int | None = None
         self.milestones: dict[str, MilestoneLocation] = {}
         self._ids = ids
         self._owner: MilestoneLocation | None = None
@@ -110,7 +112,8 @@ class MilestonePage:
         name = self._milestone_name(text.removesuffix(_DONE_MARK).strip())
         if name is None:
             if block.depth == 1 and not self.title:
-                self.title = plain(text)
+                self.title = page_text(text)
+                self._title_line = block.first
             if block.depth <= self._depth:
                 self._owner, self._depth = None, 0
             return
@@ -131,7 +134,7 @@ class MilestonePage:
                 owner = self._unique(name, "box", first.first)
                 owner.box, owner.checked = first.first, is_done
                 owner.end = owner.end or item.end
-            elif owner is not None and (task := plain(label)):
+            elif owner is not None and (task := page_text(label)):
                 owner.tasks.append((task, is_done, first.first))
                 lines = "".join(self.lines[item.first : item.end]).rstrip()
                 owner.end = max(owner.end, item.first + len(split_lines(lines)))
@@ -154,23 +157,50 @@ class MilestonePage:
         head, _, title = text.partition(":")
         own = head.strip(" *_`")
         if own in self._ids:
-            return own, plain(title)
+            return own, page_text(title)
         match = _NUMBERED.fullmatch(text)
-        return (f"M{match['number']}", plain(match["title"] or "")) if match else None
+        return (f"M{match['number']}", page_text(match["title"] or "")) if match else None
 
     # Ticking
 
-    def ticked(self, initiative: Initiative, *, add_tasks: bool) -> bytes:
+    def ticked(
+        self, initiative: Initiative, *, is_own: bool, elsewhere: Collection[str] = ()
+    ) -> bytes:
         """Return the page with everything ticked that is done; every other byte stays.
 
-        ``add_tasks``: also add tasks that the page lacks. Holdfast does so on its own page.
+        ``is_own``: Holdfast wrote the page, so it also adds what the page lacks, and follows a new
+        name. ``elsewhere`` are milestones that another page has.
         """
+        missing = [
+            milestone["id"]
+            for milestone in initiative["milestones"]
+            if is_own and milestone["id"] not in {*self.milestones, *elsewhere}
+        ]
+        after = self._ticked(initiative, missing, is_own=is_own)
+        if missing and not self._are_found(missing, after):
+            # Below an open code block, for one, they would be added again each time.
+            return self._ticked(initiative, (), is_own=is_own)
+        return after
+
+    def _are_found(self, milestone_ids: list[str], raw: bytes) -> bool:
+        """Return whether another version of the page has these milestones."""
+        try:
+            found = MilestonePage(raw, self.path, self._ids).milestones
+        except BadFile:
+            return False
+        return all(milestone_id in found for milestone_id in milestone_ids)
+
+    def _ticked(self, initiative: Initiative, missing: Collection[str], *, is_own: bool) -> bytes:
         lines = list(self.lines)
         newline = newline_of(lines)
         added: list[tuple[int, str]] = []
+        if is_own:
+            self._rename(lines, initiative)
         for milestone in initiative["milestones"]:
             location = self.milestones.get(milestone["id"])
             if location is None:
+                if milestone["id"] in missing:
+                    added += self._missing(milestone, initiative, newline)
                 continue
             if milestone["status"] == "completed" and location.box is not None:
                 lines[location.box] = _tick(lines[location.box])
@@ -181,35 +211,82 @@ class MilestonePage:
             on_page = {text for text, _, _ in location.tasks}
             rows = [
                 _row(task["text"], is_done=task["done"])
-                for task in (milestone["tasks"] if add_tasks else ())
+                for task in (milestone["tasks"] if is_own else ())
                 if plain(task["text"]) not in on_page
             ]
             if rows and not location.tasks:
                 rows.insert(0, "")
             forced = _forced_row(milestone)
-            if add_tasks and forced and forced not in self.text:
+            if is_own and forced and forced not in self.text:
                 rows += ["", forced]
             if rows and location.heading is not None:
                 added.append((location.end, "".join([row + newline for row in rows])))
-        for line, text in sorted(added, reverse=True):
+        # Backwards, so that a line's number stays right, and so does the order at one line.
+        for line, text in sorted(added, key=lambda addition: addition[0])[::-1]:
             if line and not lines[line - 1].endswith(("\n", "\r")):
                 lines[line - 1] += newline
-            # Text right below a new task would become part of it.
+            # Text right below a new row would become part of it.
             following = "".join(lines[line : line + 1]).strip()
-            is_safe = not following or _HEADING.match(following)
+            is_safe = not following or _NEW_BLOCK.match(following)
             lines.insert(line, text if is_safe else text + newline)
         return "".join(lines).encode("utf-8", "surrogateescape")
 
+    def _rename(self, lines: list[str], initiative: Initiative) -> None:
+        """Replace the page's title if it is a name that the initiative had before."""
+        former = [plain(name) for name in initiative.get("former", ())]
+        line = self._title_line
+        if line is not None and self.title in former and lines[line].startswith("# "):
+            ending = lines[line].removeprefix(lines[line].rstrip("\r\n"))
+            lines[line] = f"# {clean(plain(initiative['name']))}{ending}"
+
+    def _missing(
+        self, milestone: Milestone, initiative: Initiative, newline: str
+    ) -> list[tuple[int, str]]:
+        """Return the box and the section of a milestone that the page lacks, with their lines.
+
+        They stand before those of the next milestone on the page, or else at the end: the box
+        behind the last box, the section behind everything.
+        """
+        ids = [other["id"] for other in initiative["milestones"]]
+        others = [self.milestones[other] for other in ids if other in self.milestones]
+        later = [other for other in others if ids.index(other.id) > ids.index(milestone["id"])]
+        boxes = [other.box for other in others if other.box is not None]
+        box = next((other.box for other in later if other.box is not None), None)
+        if box is None:
+            box = max(boxes) + 1 if boxes else None
+        heading = next((other.heading for other in later if other.heading is not None), None)
+        section = [*_section(milestone), ""]
+        if heading is None:
+            heading, section = len(self.lines), ["", *_section(milestone)]
+        added = [(heading, "".join([row + newline for row in section]))]
+        if box is not None:
+            added.append((box, _milestone_row(milestone) + newline))
+        return added
+
+
+def _milestone_row(milestone: Milestone) -> str:
+    name = f"{milestone['id']}: {milestone['title']}".rstrip(": ")
+    return _row(name, is_done=milestone["status"] == "completed")
+
+
+def _section(milestone: Milestone) -> list[str]:
+    """Return the lines of a milestone: its heading, its tasks, and whether it was forced."""
+    rows = [f"## {milestone['id']}: {clean(plain(milestone['title']))}".rstrip(": ")]
+    tasks = [_row(task["text"], is_done=task["done"]) for task in milestone["tasks"]]
+    rows += ["", *tasks] if tasks else []
+    forced = _forced_row(milestone)
+    return [*rows, "", forced] if forced else rows
+
 
 def _row(text: str, *, is_done: bool) -> str:
-    return f"- [{'x' if is_done else ' '}] {plain(text)}"
+    return f"- [{'x' if is_done else ' '}] {clean(plain(text))}"
 
 
 def _forced_row(milestone: Milestone) -> str:
     """Return the line below a milestone that was completed by force; empty for others."""
     if "forced" not in milestone:
         return ""
-    return f"Completed by force: {plain(milestone['forced']['reason'])}"
+    return f"Completed by force: {clean(plain(milestone['forced']['reason']))}"
 
 
 def _tick(line: str) -> str:
@@ -236,14 +313,7 @@ def merge_pages(pages: list[MilestonePage]) -> tuple[str, list[PageMilestone]]:
 def new_page(initiative: Initiative) -> bytes:
     """Return a new page with every milestone."""
     milestones = initiative["milestones"]
-    rows = [f"# {plain(initiative['name'])}", ""]
+    rows = [f"# {clean(plain(initiative['name']))}", "", *map(_milestone_row, milestones)]
     for milestone in milestones:
-        name = f"{milestone['id']}: {milestone['title']}".rstrip(": ")
-        rows.append(_row(name, is_done=milestone["status"] == "completed"))
-    for milestone in milestones:
-        rows += ["", f"## {milestone['id']}: {plain(milestone['title'])}".rstrip(": ")]
-        tasks = [_row(task["text"], is_done=task["done"]) for task in milestone["tasks"]]
-        rows += ["", *tasks] if tasks else []
-        forced = _forced_row(milestone)
-        rows += ["", forced] if forced else []
+        rows += ["", *_section(milestone)]
     return ("\n".join(rows) + "\n").encode()

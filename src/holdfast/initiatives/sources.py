@@ -21,14 +21,14 @@ from holdfast.core.initiative_sources import (
     is_unclear,
     weigh,
 )
-from holdfast.core.initiatives import CREATE, STATUSES, forced_of, key_of
-from holdfast.core.other_layers import observed_values
+from holdfast.core.initiatives import CREATE, STATUSES, find_key, forced_of, key_of, names_of
 from holdfast.core.refusal import shell_word
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import initiatives as record
 from holdfast.formats.schema import Invalid
-from holdfast.initiatives import BadFile
+from holdfast.initiatives import ALWAYS, IF_UNCLEAR, BadFile
 from holdfast.initiatives.pages import README, MilestonePage, merge_pages, new_page
+from holdfast.keeper.checkpoints import GRAPH, read_checkpoints
 from holdfast.keeper.logs import (
     milestone_folders,
     names_in,
@@ -37,7 +37,6 @@ from holdfast.keeper.logs import (
     unknown_folders,
     unreadable,
 )
-from holdfast.layers.graph import mcp_delivery
 from holdfast.system.disk import FOLDER, ODD
 from holdfast.workspace import settings
 
@@ -54,12 +53,11 @@ PROGRESS = "progress"
 FORCED = "forced"
 """The key for what was completed by force."""
 RECORD = "initiative.json"
-GRAPH = "memory graph"
 FILES = "milestone files"
 SYNC_COMMAND = "holdfast initiative sync"
-_ENTITY = "initiative-checkpoint"
-_SERVER = "mcp:"
 _MAX_PAGES = 100
+_MAX_ROWS = 3
+"""Milestones that a sentence on a conflict names."""
 _MAX_FILE_BYTES = 2_000_000
 _HEADER = (
     "# Where this initiative stands. Holdfast keeps it in step with .claude/initiative.json.\n"
@@ -92,6 +90,8 @@ class InitiativeFiles:
             path = NAME if is_at_root else f"{self.folder}/{NAME}"
         self.status_file = path
         """The path of ``WORKFLOW-STATUS.yaml``."""
+        self.checkpoint: Source | None = None
+        """The answer of a Memory server about the initiative, once it was asked."""
 
     def path(self, name: str) -> str:
         """Return the absolute path; raise ``Refused`` if a link leads it out of the workspace."""
@@ -115,6 +115,15 @@ class InitiativeFiles:
         """Return ``WORKFLOW-STATUS.yaml``, ``None`` without one; raise ``BadFile`` if broken."""
         raw = self.read(self.status_file)
         return None if raw is None else self.parse_status(raw)
+
+    def parse_changed(self, raw: bytes | None) -> Status | None:
+        """Return the parsed status file; ``None`` without one, or if it is as Holdfast wrote it.
+
+        Raise ``BadFile`` if it is broken.
+        """
+        if raw is None or is_as_written(raw, *status_values(self.initiative)):
+            return None
+        return self.parse_status(raw)
 
     def parse_status(self, raw: bytes) -> Status:
         """Return the parsed content of ``WORKFLOW-STATUS.yaml``; raise ``BadFile`` if broken."""
@@ -215,38 +224,6 @@ def record_source(initiative: Initiative) -> Source:
     return Source(RECORD, initiative["updated_at"], milestone, status, progress)
 
 
-def _ask_server(store: Store) -> tuple[str, Source] | None:
-    """Return the initiative that a Memory server has a checkpoint of, and what that says.
-
-    A server that failed recently is not asked. An error becomes a note.
-    """
-    try:
-        graph = settings.load(store.workspace.root).graph()
-        if not graph.startswith(_SERVER):
-            return None
-        entities = mcp_delivery.call(
-            store,
-            graph.removeprefix(_SERVER),
-            lambda server: server.open_nodes([_ENTITY])["entities"],
-        )
-    except HoldfastError as error:
-        store.note(error.message)
-        return None
-    observations = [entity["observations"] for entity in entities if entity["name"] == _ENTITY]
-    if not observations:
-        return None
-    values = observed_values(observations[0])
-    try:
-        progress = json_text.loads(values.get("progress", "{}"))
-    except json_text.BadJson:
-        progress = {}
-    pairs = progress.items() if isinstance(progress, dict) else ()
-    statuses = {key: status for key, status in pairs if isinstance(status, str)}
-    milestone, status = values.get("milestone"), values.get("status")
-    source = Source(GRAPH, values.get("updated"), milestone, status, statuses)
-    return values.get("initiative", ""), source
-
-
 def apply_source(
     initiative: Initiative, source: Source, store: Store, status: Status | None = None
 ) -> Initiative:
@@ -276,22 +253,33 @@ def disagreements_of(files: InitiativeFiles, pages: list[MilestonePage]) -> list
 
 
 class Conflict:
-    """``WORKFLOW-STATUS.yaml`` and the record, which disagree."""
+    """Sources that disagree with the record: ``WORKFLOW-STATUS.yaml``, a Memory server."""
 
     __slots__ = ("status", "verdict")
 
-    def __init__(self, status: Status, verdict: Verdict) -> None:
+    def __init__(self, status: Status | None, verdict: Verdict) -> None:
         self.status = status
         self.verdict = verdict
 
     def describe(self) -> str:
-        """Return a sentence on what the file says."""
-        status = self.status
-        if any(source.initiative for source in self.verdict.stale):
-            return f"{status.path} is about {status.initiative}"
-        when = f"as of {status.updated}" if status.updated else None
-        words = [word for word in (status.milestone, status.status, when) if word]
-        return f"{status.path} says {' '.join(words) or 'something else'}"
+        """Return a sentence on what each of them says."""
+        own, *others = self.verdict.compared
+        sentences = []
+        for source in others:
+            name = source.place or f"the {source.name}"
+            if source.initiative:
+                sentences.append(f"{name} is about {source.initiative}")
+            elif source.differs(own):
+                facts = " ".join([word for word in (source.milestone, source.status) if word])
+                rows = [
+                    f"{milestone} {status}"
+                    for milestone, status in source.progress.items()
+                    if own.progress.get(milestone, status) != status
+                ]
+                when = f" as of {source.at}" if source.at else ""
+                said = "; ".join([text for text in (facts, *rows[:_MAX_ROWS]) if text])
+                sentences.append(f"{name} says {said or 'something else'}{when}")
+        return ", ".join(sentences)
 
     def notes(self) -> list[str]:
         """Return the notes of a look that shows the conflict."""
@@ -299,27 +287,24 @@ class Conflict:
         return [self.verdict.warning, remedy] if self.verdict.warning else [remedy]
 
 
-def find_conflict(
-    files: InitiativeFiles, raw: bytes | None, *, ask_server: bool
-) -> Conflict | None:
-    """Compare the content of the status file with the record; return ``None`` if they agree.
+def find_conflict(files: InitiativeFiles, status: Status | None, ask: str) -> Conflict | None:
+    """Compare the sources with the record; return ``None`` if they agree.
 
-    With ``ask_server``, a Memory server decides where the times of the two do not. Raise
-    ``BadFile`` if the file is broken.
+    ``status`` is the status file, unless there is none or it is as Holdfast wrote it.
     """
     store, initiative = files.store, files.initiative
-    if raw is None or is_as_written(raw, *status_values(initiative)):
-        return None
-    own, status = record_source(initiative), files.parse_status(raw)
-    if status.initiative not in (None, initiative["name"]):
+    own, names = record_source(initiative), names_of(files.key, initiative)
+    sources, now, server = [own], store.now(), None
+    if status is not None and status.initiative not in (None, *names):
         # A file about another initiative is stale, whatever its time.
         stale = status.source(status.initiative)
         return Conflict(status, Verdict(own, [stale], None, [own, stale]))
-    sources, now, server = [own, status.source()], store.now(), None
-    if ask_server and is_unclear(sources, now):
-        answer = _ask_server(store)
-        if answer is not None and answer[0] == initiative["name"]:
-            server = answer[1]
+    if status is not None:
+        sources.append(status.source())
+    if ask == ALWAYS or (ask == IF_UNCLEAR and is_unclear(sources, now)):
+        checkpoints = read_checkpoints(store)
+        server = next((checkpoints[name] for name in names if name in checkpoints), None)
+    files.checkpoint = server
     verdict = weigh(sources, server, now)
     return None if verdict is None else Conflict(status, verdict)
 
@@ -336,7 +321,8 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     """
     if name is not None:
         existing = milestone_folders(store.workspace)
-        folders = [folder for folder in (name, key_of(name)) if folder in existing]
+        names = [name, key_of(name), _folder_in(store, name)]
+        folders = [folder for folder in names if folder in existing]
     else:
         folders = unknown_folders(store.workspace, state)
         if len(folders) > 1:
@@ -354,6 +340,11 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     milestone_pages = files.read_pages(status.progress if status else ())
     title, milestones = merge_pages(milestone_pages)
     title = title or (status.initiative if status else None) or folder
+    stated = status.initiative if status is not None else None
+    is_beside = files.status_file.startswith(f"{files.folder}/")
+    if stated and is_beside and find_key(state, stated) is None:
+        # Holdfast writes the name there; the title of a page is for people.
+        title = stated
     initiative = initiative_from_pages(title, milestones, store.now())
     used = [page.path for page in milestone_pages if page.milestones]
     if status is not None and status.initiative in (None, title, folder):
@@ -392,13 +383,35 @@ def _with_status(store: Store, initiative: Initiative, source: Source) -> Initia
         return initiative
 
 
+def _folder_in(store: Store, path: str) -> str:
+    """Return the milestone folder that a path leads to or into; empty if it leads to none.
+
+    A relative path begins at the root, as answers print it.
+    """
+    root = store.workspace.root
+    top = os.path.join(root, settings.load(root).milestones)
+    if os.path.isabs(path):
+        path, top = os.path.realpath(path), os.path.realpath(top)
+    folder = os.path.relpath(os.path.join(root, path), top).partition(os.sep)[0]
+    return "" if folder in (os.curdir, os.pardir) else folder
+
+
 def _recovered_from_server(store: Store, state: InitiativesState, name: str | None) -> Fields:
-    title, source = _ask_server(store) or ("", None)
-    is_known = title in [initiative["name"] for initiative in state["all"].values()]
-    if source is None or is_known or name not in (None, title, key_of(title)):
+    checkpoints = {
+        title: source
+        for title, source in read_checkpoints(store).items()
+        if find_key(state, title) is None and name in (None, title, key_of(title))
+    }
+    if not checkpoints:
         what = f"folder for {name[:80]!r}" if name else "folder with milestones"
         hint = "holdfast initiative show" if state["all"] else CREATE
         raise Refused("not_found", f"initiative recover: there is no {what} to recover from", hint)
+    if len(checkpoints) > 1:
+        titles = list(checkpoints)
+        why = f"the {GRAPH} has several initiatives: {', '.join(titles[:10])}"
+        hint = f"holdfast initiative recover {shell_word(titles[0])}"
+        raise Refused("ambiguous", f"initiative recover: {why}", hint, candidates=titles)
+    title, source = next(iter(checkpoints.items()))
     blank = initiative_from_pages(title, [], store.now())
     try:
         initiative = apply_source(blank, source, store)

@@ -19,6 +19,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScala
 from ruamel.yaml.tokens import CommentToken
 
 from holdfast.core.initiative_sources import Source
+from holdfast.core.time import epoch_ms
 from holdfast.initiatives import BadFile
 from holdfast.initiatives.sources import FORCED, NAME, PROGRESS, quoted, status_rows
 
@@ -26,7 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-KEYS = ("initiative", "milestone", "status", "updated")
+KEYS = ("initiative", "milestone", "status")
+_SPELLINGS = {"milestone": ("milestone", "currentMilestone"), "updated": ("updated", "lastUpdated")}
+"""Keys that people also spell as in ``initiative.json``. A new file has the first spelling."""
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 20
 _BOM = "\ufeff"
@@ -52,7 +55,10 @@ class Status:
         except UnicodeDecodeError as error:
             raise self._bad(raw[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
         self._map = self._load()
-        self.initiative, self.milestone, self.status, self.updated = map(self._value, KEYS)
+        self.initiative, self.milestone, self.status = map(self._value, KEYS)
+        times = [time for time in map(self._spelled_value, self._spelled("updated")) if time]
+        self.updated = max(times, key=lambda time: epoch_ms(time) or 0, default=None)
+        """The newest time in the file."""
         self.forced = self._value(FORCED)
         """What was completed by force, of whichever initiative."""
         rows: Any = self._map.get(PROGRESS)
@@ -71,6 +77,7 @@ class Status:
 
     def line_of(self, key: str, row: str | None = None) -> int:
         """Return the line of a key, or of a row of ``progress``; 1 if the file has no such key."""
+        key = self._spelled(key)[0]
         if key not in self._map:
             return 1
         rows: Any = self._map[key]
@@ -87,7 +94,8 @@ class Status:
         others = []
         if self.initiative not in (None, values.get("initiative")):
             others = [row for row in self.progress if row not in progress]
-        is_current = all(self._value(key) == value for key, value in values.items())
+        values = {name: value for key, value in values.items() for name in self._spelled(key)}
+        is_current = all(self._spelled_value(key) == value for key, value in values.items())
         if is_current and not others and progress.items() <= self.progress.items():
             return self._raw
         newline = _LINE_BREAK.search(self._text)
@@ -103,7 +111,7 @@ class Status:
         result = Status(after, self.path)
         own_rows = {row: value for row, value in self.progress.items() if row not in others}
         is_whole = (
-            all(result._value(key) == value for key, value in values.items())
+            all(result._spelled_value(key) == value for key, value in values.items())
             and result.progress == {**own_rows, **progress}
             and set(self._map) <= set(result._map)
             and _comments(self._text) <= _comments(result._text)
@@ -152,8 +160,16 @@ class Status:
             if depth > MAX_DEPTH:
                 raise self._bad(line, f"it is nested deeper than {MAX_DEPTH} levels")
 
+    def _spelled(self, key: str) -> list[str]:
+        """Return the spellings of a key that the file has; the first one if it has none."""
+        spellings = _SPELLINGS.get(key, (key,))
+        return [name for name in spellings if name in self._map] or [spellings[0]]
+
     def _value(self, key: str) -> str | None:
-        return self._text_of(self._map, key, key)
+        return self._spelled_value(self._spelled(key)[0])
+
+    def _spelled_value(self, name: str) -> str | None:
+        return self._text_of(self._map, name, name)
 
     def _text_of(self, rows: Any, key: str, name: str) -> str | None:
         """Return a value, ``None`` where there is none; raise ``BadFile`` if it is not one line."""

@@ -15,14 +15,15 @@ from holdfast.core.initiative_sources import (
     Source,
     apply_pages,
     correction_text,
-    initiative_from_pages,
 )
+from holdfast.core.text_merge import merge_lines
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
-from holdfast.initiatives import BadFile, pages, sources
+from holdfast.initiatives import ALWAYS, IF_UNCLEAR, NEVER, BadFile, pages, sources
 from holdfast.initiatives.sources import SYNC_COMMAND, InitiativeFiles, find_conflict
-from holdfast.keeper.logs import LOG, has_initiatives
-from holdfast.keeper.requests import fingerprint
+from holdfast.keeper.checkpoints import server_of, unknown_checkpoints
+from holdfast.keeper.logs import LOG, has_initiatives, initiative_view
+from holdfast.layers.graph import mcp_delivery
 from holdfast.storage import shared_file
 
 TYPE_CHECKING = False
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Initiative, InitiativesState
     from holdfast.initiatives.sources import Conflict
     from holdfast.keeper.session import Receipt, Session
+    from holdfast.storage.shared_file import Merge
 
     T = TypeVar("T")
     Patch = Callable[[bytes | None], bytes | None]
@@ -43,6 +45,7 @@ LOCK_WAIT_S = 5.0
 _STREAM = stream_of(LOG)
 _CORRECT = "correct_initiative"
 _MAX_ROUNDS = 4
+_MAX_PREVIEWS = 5
 
 
 class Sync:
@@ -53,6 +56,14 @@ class Sync:
         self._store = session.store
         self._compared: bytes | None = None
         """``WORKFLOW-STATUS.yaml`` as it was last compared with the record."""
+        self._unusable: dict[str, HoldfastError] = {}
+        """Why a status file is left as it is, by its path."""
+        self._senseless: bytes | None = None
+        """A status file that was the newest source, and whose values make no sense."""
+        self._checkpoint: Source | None = None
+        """The last answer of a Memory server about the current initiative."""
+        self._is_set_aside = False
+        """True if a record that could not be read was set aside, and no initiative is known."""
 
     # The record
 
@@ -61,11 +72,14 @@ class Sync:
         if not has_initiatives(self._session):
             return core.blank()
         workspace, record = self._store.workspace, self._session.log_path(LOG)
+        path = workspace.inside(workspace.root, record)
         was_written = self._store.ledger.record(workspace.name, record) is not None
-        is_gone = was_written and not os.path.lexists(workspace.inside(workspace.root, record))
+        was_there = os.path.lexists(path)
         with self._session.transaction() as tx:
             state: InitiativesState = tx.load(_STREAM)
-        if is_gone:
+        if was_there and not state["all"] and not os.path.lexists(path):
+            self._is_set_aside = True
+        if was_written and not was_there:
             self._store.note(f"{record} was missing and was written again")
         return state
 
@@ -84,44 +98,50 @@ class Sync:
             return None
         return InitiativeFiles(self._store, str(state["current"]), initiative)
 
-    def find_repeat(self, id: str | None) -> Receipt | None:
+    def find_repeat(self, id: str | None, request_digest: str) -> Receipt | None:
         """Return the answer to a request that was carried out before."""
         if id is None or not has_initiatives(self._session):
             return None
         with self._session.transaction() as tx:
-            events = tx.repeat(id, log=_STREAM, request_digest=fingerprint(_CORRECT, {}))
+            events = tx.repeat(id, log=_STREAM, request_digest=request_digest)
             if not events:
                 return None
             seqs = [event["seq"] for event in events]
             return self._session.answer(tx.load(_STREAM), seqs)
 
-    def check_status_file(self, command: str, args: Fields) -> None:
-        """Raise ``Refused`` if the status file that a command would update is broken or outside."""
-        state = self.state()
-        key = state["current"]
-        if command == "create_initiative":
-            key = core.key_of(args["name"])
-        elif command == "use_initiative":
-            key = core.find_key(state, args["name"])
-        elif command == "recover_initiative":
-            key = args["initiative"]
-        if key is not None:
-            initiative = state["all"].get(key) or args.get("state")
-            initiative = initiative or initiative_from_pages(key, [], self._store.now())
-            InitiativeFiles(self._store, key, initiative).read_status()
+    def rebuild(self) -> list[int]:
+        """Rebuild an initiative whose record was set aside; return the seqs.
+
+        Raise ``Refused`` if several could be meant.
+        """
+        if not self._is_set_aside:
+            return []
+        self._is_set_aside = False
+        try:
+            args = sources.recovered(self._store, self.state(), None)
+        except Refused as refused:
+            if refused.code != "not_found":
+                raise
+            return []
+        receipt = self._session.do_log(LOG, "recover_initiative", args)
+        self._store.note(f"{sources.RECORD} was rebuilt from {', '.join(args['sources'])}")
+        for note in receipt.notes:
+            self._store.note(note)
+        return receipt.seqs
 
     # Comparing and repairing
 
-    def agree(self, *, is_strict: bool = False) -> list[int]:
+    def agree(self, *, is_strict: bool = False, ask: str = IF_UNCLEAR) -> list[int]:
         """Load the record, compare the sources and repair stale ones; return the seqs.
 
-        A broken file becomes a note; if ``is_strict``, raise ``Refused``.
+        ``ask``: when to ask a Memory server. A status file that cannot be used is noted and left as
+        it is. Any other error becomes a note too; if ``is_strict``, raise it.
         """
         seqs: list[int] = []
         for _ in range(_MAX_ROUNDS):
             try:
                 self.load()
-                added = self._agree_once()
+                added = self._agree_once(ask)
             except HoldfastError as error:
                 if is_strict:
                     raise
@@ -130,14 +150,15 @@ class Sync:
             seqs += added
             if not added:
                 break
+            # What it says was weighed, and is told by then.
+            ask = IF_UNCLEAR if ask == ALWAYS else ask
         return seqs
 
-    def _agree_once(self) -> list[int]:
+    def _agree_once(self, ask: str) -> list[int]:
         files = self._current()
         if files is None:
             return []
-        self._compared = files.read(files.status_file)
-        conflict = find_conflict(files, self._compared, ask_server=True)
+        conflict = self._compare(files, ask)
         if conflict is None:
             return []
         for source in conflict.verdict.stale:
@@ -146,9 +167,35 @@ class Sync:
                 # Else each change would add an event.
                 self._store.note(f"{source.place} is stale, and its folder cannot be written")
                 return []
-        seqs = self._repair(files, conflict)
+        try:
+            seqs = self._repair(files, conflict)
+        except BadFile as bad:
+            self._senseless = self._compared
+            self._leave(files, bad)
+            return []
         self.write()
         return seqs
+
+    def _compare(self, files: InitiativeFiles, ask: str) -> Conflict | None:
+        """Compare the sources; note a status file that cannot be used, and do without it."""
+        status = None
+        try:
+            self._compared = files.read(files.status_file)
+            if self._compared is None or self._compared != self._senseless:
+                self._unusable.pop(files.status_file, None)
+                status = files.parse_changed(self._compared)
+        except HoldfastError as error:
+            self._leave(files, error)
+        conflict = find_conflict(files, status, ask)
+        if ask == ALWAYS:
+            self._checkpoint = files.checkpoint
+        return conflict
+
+    def _leave(self, files: InitiativeFiles, error: HoldfastError) -> None:
+        """Note why the status file cannot be used; it is not written until that is fixed."""
+        self._unusable[files.status_file] = error
+        fix = error.fix if isinstance(error, BadFile) else error.hint.partition(", then")[0]
+        self._store.note(f"{error.message}: {fix}, then {SYNC_COMMAND}")
 
     def _repair(self, files: InitiativeFiles, conflict: Conflict) -> list[int]:
         """Take in the source that is right; return the seqs.
@@ -183,7 +230,7 @@ class Sync:
 
     def _correct(
         self, files: InitiativeFiles, right: Source, stale: list[Source], args: Fields,
-        id: str | None = None,
+        id: str | None = None, request_digest: str = "",
     ) -> list[int]:  # fmt: skip
         """Record which source is right, and what the stale ones said; return the seqs."""
         summary = correction_text(stale, right)
@@ -195,7 +242,9 @@ class Sync:
             "said": summary,
             "seen": files.initiative["updated_at"],
         }
-        receipt = self._session.do_log(LOG, _CORRECT, {**correction, **args}, id=id)
+        receipt = self._session.do_log(
+            LOG, _CORRECT, {**correction, **args}, id=id, request_digest=request_digest
+        )
         for note in [*receipt.notes, *([summary] if receipt.seqs else [])]:
             self._store.note(note)
         return receipt.seqs
@@ -210,20 +259,38 @@ class Sync:
             self._store.note(f"{error.message}: {error.hint}")
             return None
 
-    def conflict(self, state: InitiativesState) -> Conflict | None:
-        """Return the conflict of the status file with the record; ask no server.
+    def conflict(self, state: InitiativesState, *, ask: str = NEVER) -> Conflict | None:
+        """Return what disagrees with the record; note a status file that cannot be used.
 
-        Raise ``Refused`` if the file is broken.
+        Raise ``Refused`` if the settings are broken.
         """
         files = self._files_of(state)
-        if files is None:
-            return None
-        return find_conflict(files, files.read(files.status_file), ask_server=False)
+        return None if files is None else self._compare(files, ask)
+
+    @property
+    def status_error(self) -> str:
+        """Why the status file that was last compared cannot be used; empty if it can."""
+        return next((error.message for error in self._unusable.values()), "")
+
+    def previews(self, folders: list[str]) -> list[Fields]:
+        """Return the initiatives that milestone folders tell of, as ``recover`` would make them."""
+        views = []
+        for folder in folders[:_MAX_PREVIEWS]:
+            args = self.noting(lambda: sources.recovered(self._store, core.blank(), folder))  # noqa: B023
+            if args is not None:
+                view = initiative_view(args["initiative"], args["state"])
+                views.append({**view, "folder": folder, "sources": args["sources"]})
+        return views
+
+    def known_to_server(self, state: InitiativesState) -> list[str]:
+        """Return the names of initiatives that only a Memory server knows."""
+        return unknown_checkpoints(self._store, state)
 
     def describe_files(self, key: str, initiative: Initiative) -> Fields:
         """Return the files of an initiative, and where its pages differ; note that too."""
         files = InitiativeFiles(self._store, key, initiative)
-        fields: Fields = {"status_file": files.status_file}
+        is_there = os.path.lexists(os.path.join(self._store.workspace.root, files.status_file))
+        fields: Fields = {"status_file": files.status_file if is_there else None}
         page = self.noting(files.unedited_page)
         if page is not None:
             return {**fields, "pages": [page]}
@@ -238,13 +305,17 @@ class Sync:
 
     # Milestone pages
 
-    def compare_pages(self) -> None:
-        """Note where the milestone pages differ; they are taken in only on request."""
-        files = self.noting(self._current)
-        if files is not None:
-            self.describe_files(files.key, files.initiative)
+    def compare_pages(self) -> bool:
+        """Note where the milestone pages differ; return whether they do.
 
-    def take_pages(self, id: str | None = None) -> list[int]:
+        They are taken in only on request.
+        """
+        files = self.noting(self._current)
+        return files is not None and bool(
+            self.describe_files(files.key, files.initiative).get("disagreements")
+        )
+
+    def take_pages(self, id: str | None = None, request_digest: str = "") -> list[int]:
         """Let the record follow the milestone pages; return the seqs.
 
         Raise ``Refused`` if a page is broken or none has a milestone.
@@ -261,7 +332,7 @@ class Sync:
             return []
         right = Source(sources.FILES, None, None, None, {})
         stale = [sources.record_source(files.initiative)]
-        return self._correct(files, right, stale, {"state": after}, id)
+        return self._correct(files, right, stale, {"state": after}, id, request_digest)
 
     # Writing the files
 
@@ -277,23 +348,43 @@ class Sync:
             try:
                 files = self._current()
                 if files is not None:
-                    if not only_pages:
-                        lost = self._write_status(files)
-                    self._tick_pages(files)
+                    if not only_pages and files.status_file not in self._unusable:
+                        lost = self._noting_fault(lambda: self._write_status(files)) or []
+                    self._noting_fault(lambda: self._tick_pages(files))
             finally:
                 disk.close(lock)
         except (OSError, HoldfastError) as error:
-            why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
-            self._store.note(f"not all files could be written ({why}): {SYNC_COMMAND}")
+            self._note_unwritten(error)
         current = self._current() if lost else None
         if current is not None:
             self._correct(current, sources.record_source(current.initiative), lost, {})
 
-    def check_written(self) -> None:
-        """Raise a ``Fault`` if ``WORKFLOW-STATUS.yaml`` differs from the record after a write."""
+    def _noting_fault(self, write: Callable[[], T]) -> T | None:
+        """Write one kind of file; an error is noted, and keeps no other file from being written."""
+        try:
+            return write()
+        except (OSError, HoldfastError) as error:
+            self._note_unwritten(error)
+            return None
+
+    def _note_unwritten(self, error: OSError | HoldfastError) -> None:
+        why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
+        self._store.note(f"not all files could be written ({why}): {SYNC_COMMAND}")
+
+    def check_written(self, seqs: list[int]) -> None:
+        """Raise if ``WORKFLOW-STATUS.yaml`` differs from the record after a write.
+
+        ``seqs`` are what was recorded: with any, that is a ``Fault`` and no refusal.
+        """
         files = self._current()
         if files is None:
             return
+        error = self._unusable.get(files.status_file)
+        if error is not None and not seqs:
+            raise error
+        if error is not None:
+            message = f"initiative sync: the record is written, but {error.message}"
+            raise Fault("not_written", message, error.hint)
         status = files.read_status()
         if status is None or status.source().differs(sources.record_source(files.initiative)):
             raise Fault(
@@ -301,6 +392,22 @@ class Sync:
                 f"initiative sync: {files.status_file} could not be written",
                 f"make its folder writable, then run {SYNC_COMMAND}",
             )
+
+    def update_server(self) -> bool:
+        """Bring a Memory server up to date if its checkpoint was stale; return whether it was."""
+        files, checkpoint = self._current(), self._checkpoint
+        if files is None or checkpoint is None:
+            return False
+        own = sources.record_source(files.initiative)
+        server = server_of(self._store) if checkpoint.differs(own) else None
+        if server is None:
+            return False
+        # A server that has every event and says something else was edited by another program.
+        is_edited = mcp_delivery.delivered_seq(self._store) >= self._store.ledger.head_seq
+        delivery = mcp_delivery.deliver(self._store, server, everything=is_edited)
+        if not delivery["why"]:
+            self._store.note(correction_text([checkpoint], own))
+        return True
 
     def _write_status(self, files: InitiativeFiles) -> list[Source]:
         """Update ``WORKFLOW-STATUS.yaml``; return what was saved there since it was compared."""
@@ -321,7 +428,7 @@ class Sync:
             others = {} if status.forced is None else {sources.FORCED: "none"}
             return status.with_values({**others, **values}, progress)
 
-        self._update(files, path, patch)
+        self._update(files, path, patch)  # Two saves of a YAML file are not merged by lines.
         return lost
 
     def _tick_pages(self, files: InitiativeFiles) -> None:
@@ -329,7 +436,10 @@ class Sync:
         initiative = files.initiative
         readme = f"{files.folder}/{pages.README}"
         is_own = bool(initiative.get("files"))
-        paths = [page.path for page in files.read_pages(is_strict=False)]
+        found = files.read_pages(is_strict=False)
+        paths = [page.path for page in found]
+        others = [page for page in found if page.path != readme]
+        elsewhere = {milestone for page in others for milestone in page.milestones}
         if is_own and not os.path.lexists(files.path(readme)):
             paths.append(readme)
         for path in paths:
@@ -338,12 +448,15 @@ class Sync:
                 if raw is None:
                     return pages.new_page(initiative) if is_own and path == readme else None
                 page = pages.MilestonePage(raw, path, files.milestone_ids)
-                add_tasks = is_own and path.endswith(f"/{pages.README}")
-                return page.ticked(initiative, add_tasks=add_tasks)
+                return page.ticked(
+                    initiative, is_own=is_own and path == readme, elsewhere=elsewhere
+                )
 
-            self._update(files, path, patch)
+            self._update(files, path, patch, merge_lines)
 
-    def _update(self, files: InitiativeFiles, name: str, patch: Patch) -> None:
+    def _update(
+        self, files: InitiativeFiles, name: str, patch: Patch, merge: Merge | None = None
+    ) -> None:
         store, path = self._store, files.path(name)
         store.disk.make_folder(os.path.dirname(path))
-        shared_file.update(store.disk, path, patch, name, store.note, store.pause)
+        shared_file.update(store.disk, path, patch, name, store.note, store.pause, merge)

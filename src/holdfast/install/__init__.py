@@ -9,6 +9,7 @@ restored; ``doctor`` checks everything that Holdfast needs.
 from __future__ import annotations
 
 from holdfast.core import json_text
+from holdfast.evidence.git import which
 from holdfast.install.agents import (
     AGENTS,
     HOOK,
@@ -17,7 +18,6 @@ from holdfast.install.agents import (
     TEAM,
     USER,
     agent_named,
-    which,
 )
 from holdfast.install.changes import Changes, FileChange
 from holdfast.install.client_files import (

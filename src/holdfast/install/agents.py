@@ -171,10 +171,3 @@ def fastest_command() -> list[str]:
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     words = [sys.executable or "", "-I", "-S", os.path.join(os.path.dirname(here), *ENTRY)]
     return words if os.path.isabs(words[0]) and all(map(is_encodable, words)) else []
-
-
-def which(name: str) -> str | None:
-    """Return a program on the PATH. Only absolute folders count: a repository has no say."""
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    paths = (os.path.join(folder, name) for folder in folders if os.path.isabs(folder))
-    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 
 from holdfast.core import json_text
 from holdfast.core.json_text import digest
-from holdfast.errors import Fault, Refused, newer_file
+from holdfast.errors import Fault, Refused, refuse_newer
 from holdfast.install.agents import USER
 from holdfast.install.client_files import is_ours_alone
 from holdfast.install.sandbox import sandbox_file
 from holdfast.storage.shared_file import clear_spares, settle
-from holdfast.workspace.location import person_folder
+from holdfast.workspace.location import INSTALLED, person_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
-FILE = "installed.json"
 VERSION = 1
 LOCK_WAIT_S = 10.0
 _MAX_WRITTEN = 4
@@ -77,7 +76,7 @@ class Changes:
         self._workspace = workspace
         self._is_user = scope == USER
         self.notes = notes
-        self._journal = Journal(disk, person_folder() if self._is_user else workspace.home)
+        self._journal = Journal(disk, person_path() if self._is_user else workspace.home)
 
     def plan_add(self, file: ClientFile) -> FileChange:
         """Return what adding our entries would change; raise ``Refused`` if it is not possible."""
@@ -111,7 +110,7 @@ class Changes:
             return after
 
         self._clear_spares(file)
-        settle(self._disk, file.target(), prepare)
+        settle(self._disk, file.target(), prepare, self.notes.append)
         return change
 
     def plan_remove(self, file: ClientFile) -> FileChange | None:
@@ -161,7 +160,7 @@ class Changes:
                 change.before, change.after = raw, file.without_ours(raw, entry)
                 return change.after
 
-            settle(self._disk, file.target(), prepare)
+            settle(self._disk, file.target(), prepare, self.notes.append)
         if entry is not None:
             self._remove_folders([os.path.dirname(file.path)])
             del self._journal.entries[file.key]
@@ -240,7 +239,7 @@ class Journal:
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self.folder = folder
-        self._path = os.path.join(folder, FILE)
+        self._path = os.path.join(folder, INSTALLED)
         self._lock_path = self._path + ".lock"
         self.entries: dict[str, JournalEntry] = {}
         """By the key of a file."""
@@ -260,9 +259,7 @@ class Journal:
         except json_text.BadJson:
             fields = {}
         fields = fields if isinstance(fields, dict) else {}
-        version = fields.get("version")
-        if isinstance(version, int) and version > VERSION:
-            raise newer_file(self._path, version)
+        refuse_newer(self._path, fields.get("version"), VERSION)
         files, folders = fields.get("files"), fields.get("folders")
         items = files.items() if isinstance(files, dict) else ()
         self.entries = {key: file for key, file in items if _is_entry(file)}

@@ -25,7 +25,7 @@ from holdfast.core.json_text import digest
 from holdfast.errors import Refused
 from holdfast.install.agents import AGENTS, ENTRY, HOOK, HOOKS, TEAM, TEAM_HOOK, USER
 from holdfast.system.disk import Disk
-from holdfast.workspace.location import is_inside
+from holdfast.workspace.location import is_inside, names_in
 from holdfast.workspace.settings import BadSettings
 
 TYPE_CHECKING = False
@@ -305,9 +305,9 @@ def read_skills(arguments: str) -> dict[str, str]:
     """
     folder = INSTALLED_SKILLS if os.path.isdir(INSTALLED_SKILLS) else _CHECKOUT_SKILLS
     skills = {}
-    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        with open(os.path.join(folder, name, "SKILL.md"), encoding="utf-8") as file:
-            text = file.read().replace(_ARGUMENTS, arguments)
+    for name in names_in(folder) if os.path.isdir(folder) else ():
+        raw = Disk().read(os.path.join(folder, name, "SKILL.md"), MAX_FILE_BYTES) or b""
+        text = raw.decode().replace(_ARGUMENTS, arguments)
         text = text.replace(f"name: {name}\n", f"name: {SKILL_PREFIX}{name}\n", 1)
         skills[SKILL_PREFIX + name] = text.replace(_PLUGIN_PREFIX, SKILL_PREFIX)
     return skills

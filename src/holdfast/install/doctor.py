@@ -12,10 +12,12 @@ import subprocess
 import sys
 from errno import EDQUOT, ENOSPC
 
-from holdfast.adopt import unknown_workflows
+from holdfast.adopt import agent_notes
+from holdfast.adopt.findings import tracked_note
 from holdfast.core import json_text
-from holdfast.core.refusal import Refusal
+from holdfast.core.refusal import Refusal, shell_word
 from holdfast.errors import Fault, HoldfastError, ways_to_write
+from holdfast.evidence.git import which
 from holdfast.install.agents import (
     AGENTS,
     ENFORCING_EVENTS,
@@ -23,7 +25,6 @@ from holdfast.install.agents import (
     SCOPES,
     USER,
     fastest_command,
-    which,
 )
 from holdfast.install.client_files import (
     SERVER,
@@ -36,10 +37,12 @@ from holdfast.install.client_files import (
     words_of,
 )
 from holdfast.install.sandbox import ROOTS, config_path, is_among, roots_in, sandbox_file
+from holdfast.keeper.audit import NOTE
 from holdfast.storage.database import file_system, refuse_network
 from holdfast.system.disk import Disk
 from holdfast.workspace import settings
-from holdfast.workspace.location import NOTES
+from holdfast.workspace.location import NOTES, is_inside
+from holdfast.workspace.trust import own_folders_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +70,7 @@ _TIMEOUT_S = 20
 _PLUGIN = "holdfast"
 _HOOK_LOG = "hook.log"
 _MAX_LOG_BYTES = 1024 * 1024
+_MAX_NOTES = 10
 _LOG_TAIL_BYTES = 4 * 1024
 
 
@@ -272,6 +276,45 @@ def _try_to_write(folder: str, tops: list[str], hint: str) -> tuple[str, str, st
     return "good", f"{folder} can be written and synced", ""
 
 
+def _saves(installation: Installation) -> Results:
+    """Report if an edit can be lost that is saved while Holdfast writes the same file."""
+    folder = existing_part(os.path.join(installation.root, RECORD_FOLDERS[0]))
+    if not is_inside(folder, installation.root):
+        folder = installation.root  # A link leads out of the workspace; nothing is written there.
+    try:
+        can_exchange, can_move_to_free, has_leases = Disk().can_keep_saves(folder)
+    except OSError:
+        return  # The check of the folders reports it.
+    where = f"the file system of {folder} ({file_system(folder) or 'of an unknown kind'})"
+    if not can_exchange and not can_move_to_free:
+        message = (
+            f"{where} can neither exchange files nor link them: an edit that is saved at the "
+            "moment when Holdfast replaces the file can be lost"
+        )
+        yield "bad", message, "work in a clone on a local disk"
+    elif not can_exchange:
+        message = (
+            f"{where} cannot exchange files: while one is replaced, it is missing for a moment"
+        )
+        yield "unknown", message, ""
+    if not has_leases:
+        message = (
+            f"{where} does not tell that a file is being written: Holdfast searches the open files "
+            "of your processes, and does not see other users and machines"
+        )
+        yield "unknown", message, ""
+
+
+def _repository(installation: Installation) -> Results:
+    """Report what the repository brings and is not believed or trusted."""
+    keeper = installation.keeper
+    for path in keeper.store.tracked():
+        yield "bad", tracked_note(path), f"git rm --cached {shell_word(path)}"
+    for path in own_folders_inside(keeper.workspace):
+        message = f"{path} is inside this repository, so nothing in it is trusted"
+        yield "bad", message, "set HOME and the XDG variables to folders outside of it"
+
+
 def _sandbox(installation: Installation) -> Results:
     """Check that Codex's commands can write the ledger, if Codex is used or installed."""
     codex = AGENTS["codex"]
@@ -357,6 +400,9 @@ def _ledger(installation: Installation) -> Results:
         yield "good", f"{_count(report.counts['events'], 'event')}, all sound", ""
     else:
         yield "bad", _count(report.counts["errors"], "error"), "holdfast verify"
+    notes = [line for line in report.lines if line["level"] == NOTE]
+    for line in notes[:_MAX_NOTES]:
+        yield "unknown", f"{line['what']}: {line['message']}", "holdfast verify"
 
 
 def _count(number: int, noun: str) -> str:
@@ -380,7 +426,7 @@ def _journal(installation: Installation) -> Results:
 
 def _notes(installation: Installation) -> Results:
     """List the workflows in an agent's notes that a compaction would adopt."""
-    documents = unknown_workflows.detect(installation.root)
+    documents = agent_notes.detect(installation.root)
     for document in documents:
         phase = document["phase"]
         workflow = f"{document['workflow']}, phase {phase['current']}/{phase['total']}"
@@ -399,6 +445,11 @@ def _reading(installation: Installation) -> Results:
         return  # The ledger's own check reports it.
     if isinstance(state, Refusal) or not state["required_reading"]:
         return
+    missing = installation.keeper.missing_reading(state)
+    if missing:
+        message = f"{state['id']}: required files are missing: {', '.join(missing[:10])}"
+        hint = f"write it, or: holdfast read --remove {shell_word(missing[0])}"
+        yield "bad", message, hint
     unread = [path for path in state["required_reading"] if path not in state["read"]]
     if unread:
         message = f"{state['id']}: not read since the last compaction: {', '.join(unread[:10])}"
@@ -435,6 +486,7 @@ def _last_fault(installation: Installation) -> Results:
         return
     raw = Disk().read_own(path, _MAX_LOG_BYTES) or b""
     lines = raw[-_LOG_TAIL_BYTES:].decode(errors="replace").splitlines()
+    lines = [line for line in lines if line[24:31] != " note: "]
     if lines:
         yield "unknown", lines[-1], f"see {path}"
 
@@ -445,6 +497,8 @@ _CHECKS: tuple[tuple[str, Callable[[Installation], Results]], ...] = (
     ("clients", _clients),
     ("settings", _settings),
     ("folders", _folders),
+    ("saves", _saves),
+    ("repository", _repository),
     ("sandbox", _sandbox),
     ("locks", _locks),
     ("ledger", _ledger),

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from holdfast.core.types import Event, Fields, Recipe, Workflow
-    from holdfast.keeper.audit import Report
+    from holdfast.keeper.archiving import Archived
+    from holdfast.keeper.audit import Progress, Report
     from holdfast.keeper.evidence import Evidence
     from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
@@ -109,6 +110,10 @@ class Keeper:
         self.session = Session(
             self.store, session or None, pid, is_person=is_person and not session
         )
+        if self.workspace.has_foreign_ledger():
+            from holdfast.keeper import foreign_ledger
+
+            foreign_ledger.set_aside(self.store)
         if self.workspace.has_old_ledger() and not self.store.ledger.head_seq:
             from holdfast.keeper.transfer import upgrade
 
@@ -146,7 +151,13 @@ class Keeper:
             reminders=reminders, context=plain(context or {}), branch=branch, ttl=ttl,
             initiative=initiative, milestone=milestone,
         )  # fmt: skip
-        request_digest = fingerprint("start", {"recipe": recipe, "subject": subject})
+        asked: Fields = {
+            "recipe": recipe, "subject": subject, "title": title, "tasks": tasks, "phases": phases,
+            "reading": reading, "reminders": reminders, "context": context, "of_branch": branch,
+            "ttl": ttl, "initiative": initiative, "milestone": milestone, "replace": replace,
+            "again": again,
+        }  # fmt: skip
+        request_digest = fingerprint("start", asked)
         with self.session.transaction() as tx:
             repeated = self.session.repeat(tx, id, request_digest=request_digest)
             if repeated is not None:
@@ -161,11 +172,16 @@ class Keeper:
         with self.session.transaction() as tx:
             repeated = self.session.repeat(tx, id, request_digest=request_digest)
             if repeated is not None:
-                repeated.state = self._beside_tree(repeated.state)
+                self._mark_stale(repeated)
                 return repeated
             stream = self._to_resume(tx, workflow)
             state: Workflow = tx.load(stream)
             take_notes_to_brief(tx, stream)
+            if "notes_file" in state:
+                from holdfast.adopt import unknown_workflows
+
+                unknown_workflows.take_in(tx)
+                state = tx.load(stream)
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
@@ -189,7 +205,7 @@ class Keeper:
             receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
             receipt.resumed = True
             record_folders.clean_at_times(tx)
-        receipt.state = self._beside_tree(receipt.state)
+        self._mark_stale(receipt)
         return receipt
 
     def complete(
@@ -222,6 +238,21 @@ class Keeper:
     def abandon(self, reason: str | None = None, **target: Unpack[Target]) -> Receipt:
         """End a workflow that will not be finished; ``resume`` reopens it."""
         return self.session.do("abandon_workflow", {"reason": reason}, **target)
+
+    def abandon_all(self, reason: str | None = None) -> tuple[list[Fields], list[str]]:
+        """End every active workflow of this worktree; return a row for each, and the notes."""
+        from holdfast.keeper import record_folders
+
+        if not self.active_here():
+            return [], self.store.take_notes()
+        with self.session.transaction() as tx:
+            return record_folders.abandon_all(tx, reason), self.store.take_notes()
+
+    def active_here(self) -> list[Fields]:
+        """Return a row for each active workflow of this worktree. Change nothing."""
+        from holdfast.keeper import record_folders
+
+        return record_folders.list_active_here(self.store)
 
     # Phases, steps, tasks, notes
 
@@ -333,7 +364,10 @@ class Keeper:
                 message = f"task add: {path[:200]} has no list of tasks (- [ ] text)"
                 raise Refused("not_found", message, "holdfast task add TASK")
             tasks += listed
-        return self.session.do("add_tasks", {"tasks": tasks}, **target)
+        request_digest = fingerprint("add_tasks", {"texts": list(texts), "path": path})
+        return self.session.do(
+            "add_tasks", {"tasks": tasks}, **target, request_digest=request_digest
+        )
 
     def start_task(self, task: int | str, **target: Unpack[Target]) -> Receipt:
         """Start a task, or a blocked one again."""
@@ -355,6 +389,8 @@ class Keeper:
         and the work tree is clean. Raise ``Refused`` if there is no such commit.
         """
         args: Fields = {"task": task, "commit": commit, "force": force, "reason": reason}
+        has_id = target.get("id") is not None
+        request_digest = fingerprint("complete_task", args) if has_id else ""
         note = None
         if commit is not None and self.workspace.git is not None:
             args["commit"] = self.workspace.known_commit(commit)
@@ -369,7 +405,7 @@ class Keeper:
                 from holdfast.evidence import commits
 
                 args["commit"], note = commits.made_for_task(self.workspace, begun)
-        receipt = self.session.do("complete_task", args, **target)
+        receipt = self.session.do("complete_task", args, **target, request_digest=request_digest)
         receipt.notes += [] if note is None else [note]
         return receipt
 
@@ -513,8 +549,8 @@ class Keeper:
 
     def note_briefing(
         self, text: str, source: str, *, workflow: str, new_context: bool = False
-    ) -> None:
-        """Record that this session was given a briefing, once for each text.
+    ) -> list[str]:
+        """Record that this session was given a briefing, once for each text; return the notes.
 
         Several clients read the same settings, and fire their hooks for the same context. If it is
         a ``new_context``, nothing that is required was read there yet.
@@ -534,8 +570,9 @@ class Keeper:
                     break
                 is_same = all(event["data"].get(k) == delivery[k] for k in ("digest", "session"))
                 if is_same and source != BRIEFED_IN_TURN:
-                    return
-            self.session.committed(tx, stream, tx.do(stream, "note_briefing", delivery))
+                    return self.store.take_notes()
+            events = tx.do(stream, "note_briefing", delivery)
+            return self.session.committed(tx, stream, events).notes
 
     def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:
         """Return a row for each active workflow, newest activity first, and the notes."""
@@ -555,7 +592,10 @@ class Keeper:
             self.session.look(workflow)
         if limit is None:
             return ledger.events(workflow)
-        return iter(list(ledger.newest(workflow, limit))[::-1])
+        newest = list(ledger.newest(workflow, limit))[::-1]
+        if workflow is not None and len(newest) < limit:
+            next(ledger.events(workflow), None)  # It raises ``Fault`` if an archive is missing.
+        return iter(newest)
 
     def follow(self, *, workflow: str | None = None, after: int = 0) -> Iterator[Event]:
         """Yield the events after a seq, then those to come, without end."""
@@ -578,14 +618,16 @@ class Keeper:
 
     def show(self, *, workflow: str | None = None) -> Receipt:
         """Return a workflow's state with its stale gates marked. Change nothing."""
-        state = self.session.look(workflow)
-        receipt = self.session.answer(state, [])
-        receipt.state = self._beside_tree(state)
+        receipt = self.session.answer(self.session.look(workflow), [])
+        self._mark_stale(receipt)
         return receipt
 
-    def _beside_tree(self, state: Workflow) -> Workflow:
-        """Return the state with the gates stale that are older than the work tree."""
-        return with_stale_gates(state, {"tree": self.session.facts.tree(state)})
+    def _mark_stale(self, receipt: Receipt) -> None:
+        """Mark the gates that are older than the work tree, which is read once for the answer."""
+        facts = self.session.facts
+        tree = facts.tree(receipt.state)
+        receipt.state = with_stale_gates(receipt.state, {"tree": tree})
+        receipt.read_facts = lambda state: facts.of_next_step(state, tree)
 
     def settle(self, *, workflow: str | None = None) -> Receipt:
         """Adopt an edit of a workflow's record by a person or a tool, and change nothing else."""
@@ -629,6 +671,9 @@ class Keeper:
         state = self.session.peek()
         if isinstance(state, Refusal) or is_active(state):
             return state
+        if state["status"] == "completed":
+            why, hint = f"{state['id']} is completed", "holdfast start RECIPE SUBJECT"
+            return Refusal("ended", why, hint, candidates=[state["id"]])
         why = f"{state['id']} has ended or expired"
         return Refusal("ended", why, f"holdfast resume {state['id']}", candidates=[state["id"]])
 
@@ -675,13 +720,20 @@ class Keeper:
 
     def take_in_notes(self) -> list[str]:
         """Adopt the workflows that an agent's own notes describe; return those that changed."""
-        from holdfast.adopt import unknown_workflows
+        from holdfast.adopt import agent_notes, unknown_workflows
 
-        if not unknown_workflows.detect(self.workspace.root):
+        has_notes = agent_notes.detect(self.workspace.root)
+        if not has_notes and not unknown_workflows.over(self.store):
             return []
         with self.session.transaction() as tx:
             self.session.adopt_unknown(tx)
             return unknown_workflows.take_in(tx)
+
+    def note_unknown(self) -> None:
+        """Add a note for each file in a record's place that cannot be taken in."""
+        from holdfast.adopt import unknown_workflows
+
+        unknown_workflows.peek_all(self.store)
 
     def enforced(self) -> list[str]:
         """Return what the settings enforce: ``reading``, ``stop``."""
@@ -734,20 +786,36 @@ class Keeper:
 
     # Upkeep
 
-    def verify(self, *, everything: bool = False) -> Report:
+    def verify(self, *, everything: bool = False, progress: Progress | None = None) -> Report:
         """Check the ledger, and every view against it. Change nothing.
 
-        Of a long ledger only the newest events are checked, unless ``everything`` is true.
+        What was found sound before is not checked again, unless ``everything`` is true.
+        ``progress`` is called with what is being checked, how many were, and how many there are.
         """
-        from holdfast.keeper.audit import verify
+        from holdfast.keeper import audit
 
-        return verify(self.store, everything=everything)
+        return audit.verify(
+            self.store, everything=everything, progress=progress or audit.no_progress
+        )
 
     def repair(self) -> Report:
         """Rebuild every view, and recover what a damaged ledger still has. Delete nothing."""
         from holdfast.keeper.audit import repair
 
         return repair(self.session)
+
+    def archive(self, before: str, *, dry_run: bool = False) -> Archived:
+        """Move the events of workflows that ended before a date into an archive.
+
+        ``before`` is a date such as ``2026-01-31``, or an age such as ``90d``. The workflows stay
+        known: ``show``, ``log`` and ``resume`` work as before. Raise ``Refused``.
+        """
+        from holdfast.keeper import archiving
+
+        moment = archiving.moment(before, self.store.now_ms())
+        if dry_run:
+            return archiving.Archived(archiving.list_due(self.store, moment))
+        return archiving.archive(self.session, moment)
 
     def export(self, *, workflow: str | None = None) -> Iterator[str]:
         """Yield the ledger, or one workflow of it, as lines of JSON; raise ``Refused``."""
@@ -777,6 +845,12 @@ class Keeper:
         if commands:
             trust.approve(self.workspace, list(commands), self.store.now())
 
+    def take_back_ledger(self) -> str:
+        """Believe the ledger that was set aside because it was not made here; return its path."""
+        from holdfast.keeper import foreign_ledger
+
+        return foreign_ledger.take_back(self.store)
+
     def revoke_trust(self) -> int:
         """Remove every approval for this workspace; return how many there were."""
         from holdfast.workspace import trust
@@ -795,14 +869,24 @@ class Keeper:
         rows = sync.sync(self.store, everything=everything, foreground=foreground)
         return rows, self.store.take_notes()
 
-    def clean(self, *, dry_run: bool = False) -> tuple[list[Fields], list[str]]:
-        """Remove the records of expired and long-ended workflows; return a row for each."""
+    def clean(
+        self, *, dry_run: bool = False, everything: bool = False
+    ) -> tuple[list[Fields], list[str]]:
+        """Remove the records of expired and long-ended workflows; return a row for each.
+
+        ``everything``: end this worktree's active workflows, and remove every record of ended ones.
+        """
         from holdfast.keeper import record_folders
 
-        if dry_run:
+        if everything:
+            rows = [*self.active_here(), *record_folders.list_ended_here(self.store)]
+            if dry_run or not rows:
+                return rows, self.store.take_notes()
+        elif dry_run:
             return record_folders.list_due(self.store), self.store.take_notes()
         with self.session.transaction() as tx:
-            return record_folders.clean(tx), self.store.take_notes()
+            rows = record_folders.clean_all(tx) if everything else record_folders.clean(tx)
+            return rows, self.store.take_notes()
 
     def overview(self) -> Overview:
         """Return everything active here, and which workflow a command would get."""
@@ -846,10 +930,10 @@ class Keeper:
         return self.store.take_notes()
 
     def has_initiatives(self) -> bool:
-        """Return whether this workspace has an initiative, without loading any."""
+        """Return whether there is an initiative or a folder of one, without loading any."""
         from holdfast.keeper import logs
 
-        return logs.has_initiatives(self.session)
+        return logs.has_initiatives(self.session) or logs.has_milestone_folders(self.session)
 
     def interviews(self) -> Interviews:
         """Return the log of interviews."""

@@ -14,6 +14,7 @@ from itertools import pairwise
 from holdfast import formats
 from holdfast.adopt import findings, unknown_workflows
 from holdfast.core import json_text
+from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, HoldfastError
 from holdfast.formats import (
     LOGS,
@@ -25,12 +26,20 @@ from holdfast.formats import (
 )
 from holdfast.formats.schema import Invalid
 from holdfast.storage import skill_index
-from holdfast.storage.database import BESIDE, NAME
-from holdfast.storage.ledger import ACTIVE, BadEvent, Ledger, check_event, checked_event
+from holdfast.storage.database import ARCHIVES, BESIDE, NAME
+from holdfast.storage.ledger import (
+    ACTIVE,
+    OWN_STREAM,
+    BadEvent,
+    Ledger,
+    check_event,
+    checked_event,
+)
+from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Self
 
     from holdfast.core.types import Event, Fields
@@ -38,14 +47,22 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
     from holdfast.storage import salvage
+    from holdfast.storage.ledger import Stream
 
-OWN_STREAM = "_ledger"
-"""The ledger's own stream. The id of a workflow cannot begin with an underscore."""
+    Row = tuple[Any, ...]
+    Progress = Callable[[str, int, int], None]
+
 REPAIRED = "ledger_repaired"
 """The type of the event with which a repair accepts that events are lost."""
 RECENT_EVENTS = 50_000
-"""The number of newest events that are checked unless the caller asks for everything."""
+"""The number of newest events that are always checked."""
+NOTE = "note"
+"""The level of what was rejected or rebuilt: people should know it, and nothing is amiss."""
 MAX_NAMED = 20
+MARK = "verified"
+"""The file beside the ledger that says up to which event it was sound."""
+_MAX_MARK_BYTES = 4096
+_REPORT_EVERY = 2_000
 _FOLDER = "recovering"
 
 _MEANINGS = {
@@ -83,25 +100,34 @@ class Report:
             self.counts["errors" if level == "error" else "behind"] += 1
 
 
-def verify(store: Store, *, everything: bool = False) -> Report:
+def no_progress(_what: str, _done: int, _total: int) -> None:
+    """Ignore how far it is."""
+
+
+def verify(store: Store, *, everything: bool = False, progress: Progress = no_progress) -> Report:
     """Check the ledger and the views. A view that is merely behind is not an error.
 
-    In a ledger with more than ``RECENT_EVENTS``, only the newest are checked unless
-    ``everything`` is true. The report states the limit.
+    What an earlier ``verify`` has found sound is left out, except the newest ``RECENT_EVENTS``,
+    unless ``everything`` is true. The report states the limit. ``progress`` is called with what is
+    being checked, how many were, and how many there are.
     """
     report = Report()
     after = 0
+    head = 0, ""
     notes_before, store.notes = store.notes, []
     try:
         with store.ledger.database.reading():
-            after = 0 if everything else max(0, store.ledger.head_seq - RECENT_EVENTS)
-            damage = [] if after else store.ledger.damage()
+            head = store.ledger.head()
+            after = 0 if everything else _sound_up_to(store, head[0])
+            damage = store.ledger.database.schema_damage() if after else store.ledger.damage()
             for line in damage:
                 report.say("error", NAME, f"it is damaged: {line}")
-            chain = read_chain(store, after)
+            for lost in store.ledger.check_archives(is_whole=not after):
+                message = f"{lost['why']}: its {lost['events']} events cannot be read"
+                report.say("error", f"{ARCHIVES}/{lost['archive']}", message)
+            chain = read_chain(store, after, progress=progress)
             chain.report(report)
-            if not after:
-                _check_streams(store, chain, report)
+            _check_streams(store, chain, report, progress)
         if damage:
             return report
         _check_records(store, report)
@@ -113,22 +139,65 @@ def verify(store: Store, *, everything: bool = False) -> Report:
     finally:
         store.notes = notes_before
     if after:
-        message = f"events 1 to {after} were not checked: holdfast verify --everything"
+        message = f"events 1 to {after} were found sound before: holdfast verify --all checks them"
         report.say("ok", NAME, message)
     if report.ok:
+        _write_mark(store, head)
         counts = [(report.counts[name], name) for name in ("events", "streams", "records")]
         counted = [f"{n} {name.removesuffix('s') if n == 1 else name}" for n, name in counts]
         report.say("ok", "workspace", ", ".join(counted))
     return report
 
 
+def _sound_up_to(store: Store, last_seq: int) -> int:
+    """Return the seq up to which nothing needs to be checked again; 0 to check everything."""
+    if last_seq <= RECENT_EVENTS:
+        return 0
+    raw = store.disk.read_own(os.path.join(store.workspace.home, MARK), _MAX_MARK_BYTES)
+    try:
+        seq, own_hash = map(json_text.loads(raw or b"{}", strict=True).get, ("seq", "hash"))
+    except (json_text.BadJson, AttributeError):
+        return 0
+    if not (type(seq) is int and 0 < seq <= last_seq) or store.ledger.hash_at(seq) != own_hash:
+        return 0  # It is not of this ledger, or not a mark.
+    return min(seq, last_seq - RECENT_EVENTS)
+
+
+def _write_mark(store: Store, head: tuple[int, str]) -> None:
+    """Note that everything up to an event is sound. Without the note, all is checked next time."""
+    if head[0] <= RECENT_EVENTS:
+        return
+    mark = json_text.dumps({"seq": head[0], "hash": head[1], "at": store.now()})
+    try:
+        store.disk.replace_view(os.path.join(store.workspace.home, MARK), f"{mark}\n".encode())
+    except OSError:
+        return
+
+
 # The chain of events
 
 
-def read_chain(store: Store, after: int = 0, *, is_careful: bool = False) -> Chain:
-    """Read the events after a seq, in order. Raise ``Fault`` if the database cannot be read."""
-    chain = Chain(after, store.ledger.hash_at(after), is_careful=is_careful)
-    return chain.read(store.ledger.raw_rows_after(after))
+def read_chain(
+    store: Store, after: int = 0, *, is_careful: bool = False, progress: Progress = no_progress
+) -> Chain:
+    """Read the events after a seq, in order. Raise ``Fault`` if the database cannot be read.
+
+    ``Ledger.check_archives`` has been called: what it found unreadable is not missed.
+    """
+    ledger = store.ledger
+    chain = Chain(after, ledger.hash_at(after), is_careful=is_careful)
+    chain.absent = ledger.absent_events
+    if after:
+        chain.recall(event["data"] for event in ledger.events(OWN_STREAM, upto=after))
+    return chain.read(_reported(ledger.raw_rows_after(after), ledger.head_seq, progress))
+
+
+def _reported(rows: Iterator[Row], last: int, progress: Progress) -> Iterator[Row]:
+    """Yield rows of events, and say how far it is."""
+    for number, row in enumerate(rows):
+        if number % _REPORT_EVERY == 0:
+            progress("events", row[0], last)
+        yield row
 
 
 class Chain:
@@ -146,10 +215,12 @@ class Chain:
         """The seqs of events whose ``prev`` is not the hash of the event before them."""
         self.broken: set[str] = set()
         """The streams with missing events."""
+        self.absent = 0
+        """The number of events in archives that cannot be read: so many may be missing."""
         self.given_up: set[str] = set()
         """Streams with too few events left for a state, as found by an earlier repair."""
         self.versions: dict[str, int] = {}
-        self._is_whole = after == 0
+        self.is_whole = after == 0
         self._next = after + 1
         self._prev = prev
         self._lost_before: list[tuple[int, int]] = []
@@ -163,9 +234,18 @@ class Chain:
             self.add(row)
         return self
 
+    def recall(self, accepted: Iterable[Fields]) -> None:
+        """Take what repairs before the first row have accepted."""
+        for data in accepted:
+            self._accept_losses(data)
+
     def add(self, row: tuple[Any, ...]) -> bool:
         """Check the next row; return False if the event is damaged."""
         seq, _, _, stream, version, _, kind, _, _, _, prev, own = row
+        if seq < self._next:
+            # An archive and the ledger have different events with this seq.
+            self.bad[seq] = "there are two of them"
+            return False
         if seq != self._next:
             self.gaps.append((self._next, seq - 1))
         try:
@@ -182,7 +262,7 @@ class Chain:
         self.events += 1
         if stream == OWN_STREAM:
             return True
-        if version != self.versions.get(stream, 0 if self._is_whole else version - 1) + 1:
+        if version != self.versions.get(stream, 0 if self.is_whole else version - 1) + 1:
             self.broken.add(stream)
         if kind == "record_adopted":
             # It has the whole state, so earlier events are not needed.
@@ -201,8 +281,16 @@ class Chain:
         self.broken -= self.given_up
 
     def lost(self) -> list[tuple[int, int]]:
-        """Return the gaps that no earlier repair has accepted as lost."""
-        return [gap for gap in self.gaps if gap not in self._lost_before]
+        """Return the gaps that are neither archived nor accepted as lost by an earlier repair."""
+        gaps = [gap for gap in self.gaps if gap not in self._lost_before]
+        is_archived = sum(last - first + 1 for first, last in gaps) <= self.absent
+        return [] if is_archived else gaps
+
+    @property
+    def accepted(self) -> int:
+        """The number of missing events that earlier repairs have accepted as lost."""
+        lost = [gap for gap in self.gaps if gap in self._lost_before]
+        return sum(last - first + 1 for first, last in lost)
 
     def report(self, report: Report) -> None:
         """Add a line for each problem and the counts to the report."""
@@ -214,7 +302,8 @@ class Chain:
             report.say("error", NAME, f"{name_events(*gap)} missing")
         for seq in self.loose[:MAX_NAMED]:
             report.say("error", NAME, f"event {seq} does not continue the one before it")
-        for stream in sorted(self.broken)[:MAX_NAMED]:
+        broken = self.broken if self.lost() or not self.absent else ()
+        for stream in sorted(broken)[:MAX_NAMED]:
             report.say("error", stream, "events are missing: its history is not whole")
 
 
@@ -225,16 +314,23 @@ def name_events(first: int, last: int) -> str:
 # The tables and the files
 
 
-def _check_streams(store: Store, chain: Chain, report: Report) -> None:
-    """Compare the tables with the events. Skip streams with missing events and those given up."""
+def _check_streams(store: Store, chain: Chain, report: Report, progress: Progress) -> None:
+    """Compare the tables with the events that the chain has read.
+
+    Skip streams with missing events and those given up.
+    """
     ledger = store.ledger
-    for stream in chain.versions:
+    for number, stream in enumerate(chain.versions):
+        if number % _REPORT_EVERY == 0:
+            progress("streams", number, len(chain.versions))
         is_skipped = stream in chain.broken or stream in chain.given_up
         if is_skipped or not (is_workflow(stream) or is_log(stream)):
             continue
         try:
-            state, row, senseless = _derive(ledger, stream)
             stored = ledger.stream(stream)
+            if stored is not None and _is_as_it_ended(ledger, stored):
+                continue
+            state, row, senseless = _derive(ledger, stream)
         except Fault as fault:
             report.say("error", stream, fault.message)
             continue
@@ -245,9 +341,27 @@ def _check_streams(store: Store, chain: Chain, report: Report) -> None:
         is_same = stored.state == state if stored else state is None
         if not is_same or (stored and any(stored.row[name] != row[name] for name in names)):
             report.say("error", stream, "its state is not what its events give")
-    for row in ledger.rows("1"):
-        if row["stream"] not in chain.versions:
-            report.say("error", row["stream"], "it has a state and no events")
+    if chain.is_whole and not chain.absent:
+        for stream in ledger.row_names():
+            if stream not in chain.versions:
+                report.say("error", stream, "it has a state and no events")
+
+
+def _is_as_it_ended(ledger: Ledger, stored: Stream) -> bool:
+    """Return whether the events of an ended workflow give its state and its row.
+
+    No record will be made of it, so it is not tried whether one can be.
+    """
+    row, state = stored.row, stored.state
+    if not is_workflow(row["stream"]) or is_active(state):
+        return False
+    aggregate = aggregate_of(row["stream"])
+    last = next(ledger.newest(row["stream"], 1), None)
+    columns = aggregate.columns(state)
+    columns |= {"floating": row["floating"], "session": row["session"]}
+    columns |= {} if last is None else {name: last[name] for name in ("seq", "version", "hash")}
+    is_same = all(row[name] == value for name, value in columns.items())
+    return last is not None and is_same and aggregate.gives(ledger.events(row["stream"]), state)
 
 
 def _derive(ledger: Ledger, stream: str) -> tuple[Any, Fields, list[Event]]:
@@ -296,14 +410,25 @@ def _check_records(store: Store, report: Report) -> None:
             report.say("error", subject.record, _AHEAD)
         elif finding.kind in _MEANINGS:
             message = _MEANINGS[finding.kind].format(forecast=finding.forecast)
+            if finding.kind == findings.GONE and subject.raw is not None:
+                message = "it is empty or cut off; the next change rebuilds it"
             report.say("behind", subject.record, message)
 
 
 def _check_other_files(store: Store, report: Report) -> None:
     """Report unknown records, as after the ledger was lost, the index, and a second ledger."""
+    store.notes = []
     for state in unknown_workflows.peek_all(store):
         message = f"the ledger does not know it: holdfast resume {state['id']} adopts it"
         report.say("behind", state["record"], message)
+    for path in store.tracked():
+        report.say("behind", path, findings.tracked_note(path))
+    for note in store.notes:
+        path, _, message = note.partition(" ")
+        report.say(NOTE, path, message)
+    for row in store.ledger.rows(f"{ACTIVE} ORDER BY stream"):
+        for note in dict.fromkeys(findings.unbriefed(store, row["stream"])):
+            report.say(NOTE, row["stream"], f"since its last briefing: {note}")
     index = store.indexes.of(store.workspace.name)
     if index is not None and not index.is_current():
         report.say("behind", skill_index.NAME, "it does not show the active workflows as they are")
@@ -347,6 +472,8 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[int, Any]]:
         if not _is_damaged(store):
             return {}
         folder = os.path.join(store.workspace.home, _FOLDER)
+        if os.path.islink(folder):
+            store.disk.remove(folder)
         damaged = salvage.Damaged(database.path, folder, store.disk)
         try:
             states = damaged.states()
@@ -354,7 +481,9 @@ def _recover_ledger(store: Store, report: Report) -> dict[str, tuple[int, Any]]:
         finally:
             damaged.close()
         backup = salvage.put_in_place(fresh, database.path, store.disk, store.stamp())
-        store.disk.remove_folder(os.path.dirname(fresh))
+        for name in names_in(folder):
+            store.disk.remove(os.path.join(folder, name))
+        store.disk.remove_folder(folder)
     finally:
         database.release()
     events = "1 event" if len(seqs) == 1 else f"{len(seqs)} events"
@@ -372,6 +501,7 @@ def _is_damaged(store: Store) -> bool:
     from holdfast.storage import salvage
 
     try:
+        store.ledger.check_archives(is_whole=True)
         chain = read_chain(store, is_careful=True)
         is_sound = store.ledger.identity() and not (chain.bad or chain.loose)
         if not (is_sound and not store.ledger.damage() and store.ledger.has_whole_tables()):
@@ -380,7 +510,7 @@ def _is_damaged(store: Store) -> bool:
         # differs from the ledger.
         levels = {line["level"] for line in verify(store).lines}
         path, head = store.ledger.database.path, store.ledger.head()
-        return levels != {"ok"} and (
+        return not levels <= {"ok", NOTE} and (
             salvage.journal_goes_on(path, store.disk, head, is_shown="error" in levels)
         )
     except Fault as fault:
@@ -399,25 +529,32 @@ def _copy_events(
     for end in ("", *BESIDE):
         store.disk.remove(os.path.join(folder, NAME) + end)  # Left by a repair that was killed.
     fresh = Ledger(folder, store.disk, 1.0)
+    fresh.archives_folder = store.ledger.archives_folder
     fresh.acquire()
     try:
         fresh.begin(damaged.fact("identity"))
+        fresh.check_archives(is_whole=True)
         chain = Chain(is_careful=True)
+        archived = fresh.archived_seqs()
         seqs = []
-        for row in damaged.events():
+        for row in fresh.with_archived(damaged.events()):
             if chain.add(row):
-                fresh.keep_row(row)
                 seqs.append(row[0])
-        lost = [*chain.gaps, *((seq, seq) for seq in chain.bad)]
+                if row[0] not in archived:
+                    fresh.keep_row(row)
+        fresh.check_archives(is_whole=True)  # Now the events that list them are here.
+        chain.absent = fresh.absent_events
+        gaps = [] if chain.absent else chain.gaps
+        lost = [*gaps, *((seq, seq) for seq in chain.bad)]
         if lost or chain.loose:
             _note_repair(store, fresh, sorted(lost), chain.loose, [])
-        _rebuild_tables(fresh)
+        _rebuild_tables(fresh, damaged.whole_rows())
         fresh.commit("repair")
         fresh.database.close()
     finally:
         fresh.release()
     store.disk.remove(os.path.join(folder, "lock"))
-    given_up = set(chain.gaps).difference(chain.lost())
+    given_up = set(chain.gaps).difference(chain.lost())  # And those of missing archives.
     ends = pairwise([0, *seqs, max(damaged.last_seq(), *seqs[-1:], 0) + 1])
     gaps = [(before + 1, after - 1) for before, after in ends if after - before > 1]
     return fresh.database.path, seqs, [gap for gap in gaps if gap not in given_up]
@@ -436,11 +573,19 @@ def _note_repair(
     )  # fmt: skip
 
 
-def _rebuild_tables(ledger: Ledger) -> set[str]:
-    """Rebuild all rows and states from the events; return the streams with senseless events."""
+def _rebuild_tables(ledger: Ledger, before: list[Row]) -> set[str]:
+    """Rebuild all rows and states from the events; return the streams with senseless events.
+
+    Where events are in an archive that cannot be read, keep what ``before`` has of the stream.
+    """
     broken = set()
+    kept = ledger.partly_archived(before)
     ledger.drop_views()
+    for whole in kept.values():
+        ledger.put_whole(whole)
     for stream in ledger.stream_names():
+        if stream in kept:
+            continue
         if is_workflow(stream) or is_log(stream):
             state, row, senseless = _derive(ledger, stream)
             if senseless:
@@ -453,11 +598,15 @@ def _rebuild_tables(ledger: Ledger) -> set[str]:
 def _repair_workspace(tx: Transaction, states: dict[str, tuple[int, Any]], report: Report) -> None:
     """Rebuild the tables, find a state for streams with missing events, and write the records."""
     store = tx.store
+    store.ledger.check_archives(is_whole=True)
     chain = read_chain(store)
     tx.begin()
-    senseless = _rebuild_tables(store.ledger)
+    before = list(store.ledger.whole_rows()) if chain.absent else []
+    senseless = _rebuild_tables(store.ledger, before)
     given_up = []
-    for stream in sorted((chain.broken | senseless) - chain.given_up):
+    # While an archive cannot be read, what it has cannot be told from what is lost.
+    broken, lost = (set(), []) if chain.absent else (chain.broken, chain.lost())
+    for stream in sorted((broken | senseless) - chain.given_up):
         state, source = _find_state(store, stream, *states.get(stream, (0, None)))
         if state is None:
             given_up.append(stream)
@@ -465,9 +614,9 @@ def _repair_workspace(tx: Transaction, states: dict[str, tuple[int, Any]], repor
             continue
         tx.replace_state(stream, state)
         report.say("repaired", stream, f"goes on from {source}")
-    if given_up or chain.lost():
+    if given_up or lost:
         tx.begin()
-        _note_repair(store, store.ledger, chain.lost(), [], given_up)
+        _note_repair(store, store.ledger, lost, [], given_up)
     tx.commit()  # Adopting needs the rows of the streams that were just replaced.
     store.mark_unread()
     unknown_workflows.adopt_all(tx)

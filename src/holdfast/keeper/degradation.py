@@ -31,7 +31,7 @@ from holdfast.keeper.session import PENDING, Receipt
 from holdfast.layers.graph import mcp_delivery, projection
 from holdfast.layers.memory import Memory
 from holdfast.workspace import settings
-from holdfast.workspace.location import person_folder
+from holdfast.workspace.location import person_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ WARNING = "ERROR: Cannot write state files — workflow state will not persist"
 _MAX_OPENED = 20
 """The number of record files that are opened, the most recently written ones."""
 _QUEUE = "HoldfastPending"
+_MAX_DIGEST = 64
 _QUEUED = {"n": int, "id": str, "do": str, "on": str, "args": dict}
 """The fields of a queued command."""
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
@@ -272,8 +273,9 @@ def queue_server(session: Session) -> str | None:
 
 
 def queue_command(
-    session: Session, server: str, kind: str, args: Fields, workflow: str | None, id: str | None
-) -> Receipt:
+    session: Session, server: str, kind: str, args: Fields, workflow: str | None, id: str | None,
+    request_digest: str,
+) -> Receipt:  # fmt: skip
     """Decide a command on the state after the queue, and add it to the queue on the server.
 
     Raise ``Refused`` if the core refuses it, or ``Fault`` if the server cannot be reached, or if
@@ -282,6 +284,7 @@ def queue_command(
     store = session.store
     state = session.look(workflow)
     command = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
+    command["asked"] = request_digest
     name, mark = _queue_of(store)
 
     def work(graph: RemoteGraph) -> Workflow:
@@ -346,7 +349,10 @@ def replay_queue(session: Session) -> None:
         for queued in pending:
             kind, workflow = queued["do"], queued["on"]
             try:
-                done = session.do(kind, queued["args"], workflow=workflow, id=queued["id"])
+                done = session.do(
+                    kind, queued["args"], workflow=workflow, id=queued["id"],
+                    request_digest=str(queued.get("asked", ""))[:_MAX_DIGEST],
+                )  # fmt: skip
                 notes += done.notes
             except Refused as refused:
                 notes.append(f"{kind} of {workflow} was refused: {refused.message}")
@@ -386,4 +392,4 @@ def _queue_of(store: Store) -> tuple[str, str]:
     The mark means that a queue exists. It is in the person's folder, which can be written.
     """
     key = digest(os.path.realpath(store.workspace.home).encode())[:12]
-    return f"holdfast-pending:{key}", os.path.join(person_folder(), PENDING, key)
+    return f"holdfast-pending:{key}", os.path.join(person_path(), PENDING, key)

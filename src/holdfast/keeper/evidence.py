@@ -13,6 +13,7 @@ from holdfast.core.workflow.needs import CHECK, CLAIM, RUN, evidence_of, with_st
 from holdfast.core.workflow.steps import enter_step, phases_before
 from holdfast.errors import Refused
 from holdfast.evidence import commits, gates, git
+from holdfast.evidence.masking import masked_claim
 from holdfast.keeper.requests import fingerprint, plain
 
 TYPE_CHECKING = False
@@ -70,7 +71,9 @@ class Evidence:
 
         Another command than the one that failed last needs a ``reason``.
         """
-        request_digest = fingerprint("run_gate", {"gate": gate, "words": list(words)})
+        request_digest = fingerprint(
+            "run_gate", {"gate": gate, "words": list(words), "reason": reason}
+        )
         repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated
@@ -101,12 +104,13 @@ class Evidence:
         ``also`` are other gates of which the same is claimed.
         """
         args: Fields = {"gate": gate, "also": list(also), "passed": passed}
-        request_digest = fingerprint("record_gate", {**args, "stated": passed})
+        request_digest = fingerprint("record_gate", {**args, "fields": fields or {}})
         repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated
         state, facts = self._look_here(target), self._session.facts
-        args |= {"fields": plain(fields or {}), "facts": facts.of_change(state)}
+        stated = masked_claim(plain(fields or {}), self._workspace.root)
+        args |= {"fields": stated, "facts": facts.of_change(state)}
         args["facts"]["commands"] = facts.gate_commands()
         if passed and evidence_of(state, gate) == CHECK:
             args |= {"evidence": CHECK, "looked_up": gates.check(self._workspace, gate)}
@@ -201,7 +205,7 @@ class Evidence:
         }
         if error is not None:
             tests["last_error"] = error
-        stated = plain(tests)
+        stated = masked_claim(plain(tests), self._workspace.root)
         return self._session.do("record_tests", {"tests": stated, "stated": stated}, **target)
 
     def commit(self, message: str, **target: Unpack[Target]) -> Receipt:
@@ -232,7 +236,7 @@ class Evidence:
         **target: Unpack[Target],
     ) -> Receipt:
         """Record a file that was changed, in the current phase unless another is named."""
-        request_digest = fingerprint("add_file", {"path": path})
+        request_digest = fingerprint("add_file", {"path": path, "phase": phase, "lines": lines})
         repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated

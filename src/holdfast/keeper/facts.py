@@ -37,8 +37,11 @@ class Facts:
         asks = any(need in _OF_TREE for name in phases for need in needs_of(state, name))
         return self.of_change(state, reads_tree=asks)
 
-    def of_next_step(self, state: Workflow) -> Fields | None:
-        """Return the facts that the next step depends on; ``None`` if on none."""
+    def of_next_step(self, state: Workflow, tree: str | None = None) -> Fields | None:
+        """Return the facts that the next step depends on; ``None`` if on none.
+
+        ``tree`` is the work tree's digest, if it was read for the same answer.
+        """
         phase = state["phase"]
         nearby = [] if phase is None else [phase, *next_phases(state, phase)[:1]]
         needs = [need for name in nearby for need in needs_of(state, name)]
@@ -48,8 +51,12 @@ class Facts:
         if "gates" in needs:
             facts["commands"] = self.gate_commands()
         if any(need in _OF_TREE for need in needs) or not remaining_phases(state):
-            tree = self.tree(state)
+            tree = tree or self.tree(state)
             facts |= {} if tree is None else {"tree": tree}
+        if "notes_file" in state:
+            from holdfast.adopt.unknown_workflows import over_reason
+
+            facts["notes_over"] = over_reason(self._workspace, state)
         return facts or None
 
     def of_git(self, state: Workflow) -> Fields:

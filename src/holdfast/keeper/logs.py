@@ -16,7 +16,7 @@ from holdfast.core.logs import summarize_delegations
 from holdfast.core.refusal import shell_word
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
-from holdfast.workspace import settings
+from holdfast.workspace import location, settings
 from holdfast.workspace.location import outside
 
 TYPE_CHECKING = False
@@ -145,6 +145,14 @@ def has_initiatives(session: Session) -> bool:
     return session.store.ledger.stream(stream_of(LOG)) is not None
 
 
+def has_milestone_folders(session: Session) -> bool:
+    """Return whether there are milestone folders, or folders that cannot be listed."""
+    try:
+        return bool(milestone_folders(session.workspace))
+    except HoldfastError:
+        return True
+
+
 def initiative_for_workflow(session: Session, name: str | None, milestone: str | None) -> Fields:
     """Return the initiative and the milestone that a new workflow is for.
 
@@ -183,24 +191,49 @@ def initiative_view(key: str, initiative: Initiative) -> Fields:
 def suggest_initiative(session: Session, refused: Refused) -> Refused:
     """Return a refusal to resume a workflow, extended by the initiative to continue, if any."""
     try:
-        state: InitiativesState = session.log_state(LOG)
-        initiative = core.current_of(state)
-        folders = unknown_folders(session.workspace, state)
+        initiative = core.current_of(session.log_state(LOG))
     except HoldfastError as error:
-        what, hint = f"initiative: {error.message}", error.hint
-    else:
-        if initiative is not None and initiative["status"] not in FINAL:
-            status = initiative["status"].replace("_", " ")
-            what = f"the initiative {initiative['name']} is {status}"
-            what += f" at {initiative['current_milestone']}"
-            hint = "holdfast initiative show"
-        elif folders:
-            what = f"the milestone files tell of {', '.join(folders[:5])}"
-            name = f" {shell_word(folders[0])}" if len(folders) > 1 else ""
-            hint = f"holdfast initiative recover{name}"
-        else:
-            return refused
+        return _extended(refused, f"initiative: {error.message}", error.hint)
+    if initiative is None or initiative["status"] in FINAL:
+        return suggest_recovery(session, refused)
+    status = initiative["status"].replace("_", " ")
+    what = f"the initiative {initiative['name']} is {status} at {initiative['current_milestone']}"
+    return _extended(refused, what, "holdfast initiative show")
+
+
+def suggest_recovery(session: Session, refused: Refused) -> Refused:
+    """Return a refusal, extended by an initiative that can be recovered, if any."""
+    try:
+        recoverable = find_recoverable(session, session.log_state(LOG))
+    except HoldfastError as error:
+        return _extended(refused, f"initiative: {error.message}", error.hint)
+    return refused if recoverable is None else _extended(refused, *recoverable)
+
+
+def _extended(refused: Refused, what: str, hint: str) -> Refused:
     return Refused(refused.code, f"{refused.message}; {what}", hint, **refused.details)
+
+
+def find_recoverable(
+    session: Session, state: InitiativesState, *, ask_server: bool = True
+) -> tuple[str, str] | None:
+    """Return what tells of an initiative that is not known, and the command that recovers it.
+
+    Look at the milestone folders, and ask a Memory server if there is none. Raise a ``Fault`` or
+    ``Refused`` if the folders or the settings cannot be read.
+    """
+    source, names = "milestone files", unknown_folders(session.workspace, state)
+    graph = settings.load(session.workspace.root).graph()
+    if not names and ask_server and graph.startswith("mcp:"):
+        from holdfast.keeper.checkpoints import unknown_checkpoints
+
+        source, names = "memory graph", unknown_checkpoints(session.store, state)
+    if not names:
+        return None
+    name = f" {shell_word(names[0])}" if len(names) > 1 else ""
+    verb = "tell" if source == "milestone files" else "tells"
+    what = f"the {source} {verb} of {', '.join(names[:5])}"
+    return what, f"holdfast initiative recover{name}"
 
 
 # Milestone folders
@@ -236,7 +269,7 @@ def names_in(workspace: Workspace, folder: str) -> list[str]:
     if not os.path.isdir(os.path.join(workspace.root, folder)):
         return []
     try:
-        names = os.listdir(path_inside(workspace, folder))
+        names = location.names_in(path_inside(workspace, folder))
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from holdfast.adopt import unknown_workflows
+from holdfast.adopt import findings, unknown_workflows
 from holdfast.core import selection
+from holdfast.core.next_step import next_step
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import is_active
 from holdfast.errors import Fault, HoldfastError
-from holdfast.formats import aggregate_of, stream_of
+from holdfast.formats import LOGS, aggregate_of, stream_of
 from holdfast.storage.ledger import ACTIVE, ENDED
 
 TYPE_CHECKING = False
@@ -52,6 +53,8 @@ class Overview:
         """The current initiative, unless it is completed or archived."""
         self.goal: list[str] = []
         """The commands that continue the initiative, the most likely first."""
+        self.recoverable: tuple[str, str] | None = None
+        """The source of an unknown initiative, and the command that recovers it."""
         self.strangers: list[Workflow] = []
         """Workflows that are not in the ledger yet; filled only if no workflow is active."""
         self.damage: list[str] = []
@@ -71,12 +74,18 @@ def list_active(store: Store, most: int | None) -> list[Fields]:
                 rows.append(row)
             elif is_active(peek.state):
                 rows.append(row_of(peek.state, row))
+        for row in rows:
+            for note in findings.unbriefed(store, row["stream"]):
+                store.note(note)
         ids = {row["id"] for row in rows}
         for state in unknown_workflows.peek_all(store):
             if state["id"] not in ids and is_active(state):
                 store.foretell(unknown_workflows.announcement(state))
                 row = {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}
                 rows.append(row_of(state, row))
+        for state, why in unknown_workflows.over(store):
+            step = next_step(state, {"notes_over": why}, is_named=True)
+            store.note(f"{state['id']}: {step.about}: {step.text}" if step is not None else "")
         more = 0 if most is None else store.ledger.count(ACTIVE) - most
     if more > 0:
         store.note(f"{more} more are active: holdfast status --all lists them")
@@ -163,17 +172,32 @@ def _fill(session: Session, overview: Overview) -> None:
         overview.mine = picked["id"]
         if overview.mine not in overview.states and picked["status"] in selection.ACTIVE:
             overview.rows.append(picked)
-    if store.ledger.stream(stream_of("initiatives")) is not None:
-        from holdfast.core.initiatives import current_of
-        from holdfast.keeper.logs import FINAL, initiative_view
-
-        initiatives = session.log_state("initiatives")
-        current = current_of(initiatives)
-        if current is not None and current["status"] not in FINAL:
-            overview.initiative = initiative_view(str(initiatives["current"]), current)
-            overview.goal = _next_commands(overview, current, overview.initiative["key"])
+    _look_at_initiatives(session, overview)
     if not overview.rows:
         overview.strangers = unknown_workflows.peek_all(store)
+
+
+def _look_at_initiatives(session: Session, overview: Overview) -> None:
+    """Add the initiative that is going on; else one that the milestone files tell of."""
+    workspace, record = session.workspace, LOGS["initiatives"]
+    is_known = session.store.ledger.stream(stream_of("initiatives")) is not None
+    is_known = is_known or os.path.lexists(os.path.join(workspace.root, record))
+    # The settings may name another folder of milestone pages.
+    if not (is_known or workspace.has_milestones() or workspace.has_settings()):
+        return
+    from holdfast.core.initiatives import blank, current_of
+    from holdfast.keeper.logs import FINAL, find_recoverable, initiative_view
+
+    initiatives = session.log_state("initiatives") if is_known else blank()
+    current = current_of(initiatives)
+    if current is not None and current["status"] not in FINAL:
+        overview.initiative = initiative_view(str(initiatives["current"]), current)
+        overview.goal = _next_commands(overview, current, overview.initiative["key"])
+        return
+    try:
+        overview.recoverable = find_recoverable(session, initiatives, ask_server=False)
+    except HoldfastError as error:
+        session.store.note(f"{error.message}: {error.hint}")
 
 
 def _find_unwritable(session: Session) -> str:
@@ -203,9 +227,9 @@ def _next_commands(overview: Overview, initiative: Initiative, key: str) -> list
 
     If work for the current milestone is to be started, completing it comes second.
     """
-    from holdfast.core.initiatives import next_step
+    from holdfast.core.initiatives import names_of, next_step
 
-    names = (initiative["name"], key)
+    names = names_of(key, initiative)
     ended = [row for row in overview.ended if row["status"] == "completed"][:_MAX_COMPLETED]
     own = [row for row in [*ended, *overview.rows] if row["initiative"] in names]
     step = next_step(initiative, own)

@@ -13,14 +13,16 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
+from holdfast.adopt import unknown_workflows
 from holdfast.core import selection
 from holdfast.core import time as times
 from holdfast.core.record_formats import formats_with
+from holdfast.core.workflow import is_active
 from holdfast.errors import HoldfastError
-from holdfast.storage import skill_index
 from holdfast.storage.ledger import ACTIVE
-from holdfast.system.disk import FOLDER, ODD, SPARE
+from holdfast.system.disk import FOLDER, ODD
 from holdfast.workspace import settings
+from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +42,50 @@ _MAX_AT_ONCE = 100
 """The number of records that automatic cleaning removes at a time, to keep the command fast."""
 
 
+def list_active_here(store: Store) -> list[Fields]:
+    """Return ``id``, ``why`` and ``record`` of each active workflow of this worktree."""
+    rows = store.ledger.rows(f"{ACTIVE} AND worktree = ? ORDER BY seq", store.workspace.name)
+    states = [*rows, *(s for s in unknown_workflows.peek_all(store) if is_active(s))]
+    return [{"id": s["id"], "why": s["title"], "record": s["record"]} for s in states]
+
+
+def abandon_all(tx: Transaction, reason: str | None) -> list[Fields]:
+    """Abandon every active workflow of this worktree; return their rows."""
+    unknown_workflows.adopt_all(tx)
+    abandoned = []
+    for row in list_active_here(tx.store):
+        state = tx.load(row["id"])
+        if state is not None and is_active(state):
+            tx.do(row["id"], "abandon_workflow", {"reason": reason})
+            tx.commit()
+            abandoned.append(row)
+    return abandoned
+
+
+def list_ended_here(store: Store) -> list[Fields]:
+    """Return the rows of the ended workflows whose records are in this worktree's folders."""
+    return [
+        {"id": row["id"], "why": row["status"], "record": path}
+        for row, path in store.ledger.completed_records(formats_with("completed"))
+        if row["worktree"] == store.workspace.name
+    ]
+
+
+def clean_all(tx: Transaction) -> list[Fields]:
+    """Abandon every active workflow of this worktree, and remove the records of ended ones.
+
+    Return a row for each.
+    """
+    rows = abandon_all(tx, "holdfast clean --all")
+    ended = list_ended_here(tx.store)
+    for row in ended:
+        if tx.load(row["id"]) is not None:
+            tx.do(row["id"], "clean_record", {})
+    tx.commit()
+    known = [row["id"] for row in rows]
+    return [*rows, *(row for row in ended if row["id"] not in known)]
+
+
 def list_due(store: Store) -> list[Fields]:
     """Return ``id``, ``why`` and ``record`` of each workflow that ``clean`` would remove now."""
     period = settings.load(store.workspace.root).completed_kept
@@ -47,7 +93,7 @@ def list_due(store: Store) -> list[Fields]:
     rows = [
         {"id": row["id"], "why": f"inactive > {row['ttl']}", "record": row["record"]}
         for row in store.ledger.rows(f"{ACTIVE} AND ttl IS NOT NULL")
-        if selection.has_run_out(row, now_ms)
+        if store.has_run_out(row)
     ]
     for row, path in store.ledger.completed_records(formats_with("completed")):
         if not times.is_past(now_ms, row["updated_at"], period):
@@ -71,13 +117,6 @@ def clean(tx: Transaction, most: int | None = None) -> list[Fields]:
         cleaned.append(row)
     tx.put_fact(_CLEANED, store.now())
     tx.commit()
-    folder = os.path.dirname(os.path.join(store.workspace.root, skill_index.NAME))
-    if os.path.isdir(folder) and os.path.isdir("/proc/self"):
-        # Temporary files beside the index are named by the process that wrote them.
-        for name in os.listdir(folder):
-            writer = name.removesuffix(SPARE).rpartition(".")[2]
-            if name.endswith(SPARE) and writer.isdecimal() and not os.path.isdir(f"/proc/{writer}"):
-                store.disk.remove(os.path.join(folder, name))
     return cleaned
 
 
@@ -141,7 +180,7 @@ def move_files(
     """
     disk = store.disk
     try:
-        names = sorted(os.listdir(source), key=lambda name: (name == last, name != first, name))
+        names = sorted(names_in(source), key=lambda name: (name == last, name != first, name))
     except OSError:
         return
     if not with_record:
@@ -189,6 +228,6 @@ def _is_taken(folder: str) -> bool:
     if not os.path.lexists(folder):
         return False
     try:
-        return not set(os.listdir(folder)) <= {_SPARE}
+        return not set(names_in(folder)) <= {_SPARE}
     except OSError:
         return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
+from holdfast.core.json_text import MAX_VALUES, BadJson, check_count
 from holdfast.core.record_formats import FORMATS, formats_with
 from holdfast.errors import Fault, Refused
 from holdfast.formats import aggregate_of, digest_in, is_workflow
@@ -140,7 +141,13 @@ class RecordWriter:
             loaded.state, store.ledger.identity(), loaded.seq, loaded.hash
         )
         if len(loaded.record) > MAX_RECORD_BYTES:
-            raise _too_large(loaded.stream, len(loaded.record))
+            size = f"{len(loaded.record):,} bytes; the limit is {MAX_RECORD_BYTES:,}"
+            raise _too_large(loaded.stream, size)
+        try:
+            check_count(loaded.record)
+        except BadJson:
+            size = f"too many values; the limit is {MAX_VALUES:,}"
+            raise _too_large(loaded.stream, size) from None
         try:
             loaded.spare, loaded.stat = store.files.prepare(
                 location.path, loaded.record, location.root, is_named=loaded.is_named
@@ -153,8 +160,8 @@ class RecordWriter:
         store.ledger.put_record(*address, loaded.stream, loaded.seq, digest, loaded.stat)
         return location
 
-    def put(self, loaded: LoadedStream, location: Location) -> str | None:
-        """Move a record to its path; return the path of what an editor saved there meanwhile."""
+    def put(self, loaded: LoadedStream, location: Location) -> list[str]:
+        """Move a record to its path; return the paths of what editors saved there meanwhile."""
         files, durable, path = self._store.files, loaded.is_named, location.path or ""
         expected = self._expected.pop(path, loaded.raw)
         loaded.raw = loaded.record
@@ -172,12 +179,12 @@ class RecordWriter:
                 )
         return files.put(loaded.spare, path, expected, durable=durable)
 
-    def leave_old_address(self, loaded: LoadedStream) -> str | None:
-        """Remove a record that moved from its old path; return what an editor saved there."""
+    def leave_old_address(self, loaded: LoadedStream) -> list[str]:
+        """Remove a record that moved from its old path; return what editors saved there."""
         address = loaded.old_address
         root = None if address is None else self._store.workspace.root_of(address[0])
         if address is None or root is None:
-            return None
+            return []
         files, old = self._store.files, address[1]
         path = self._store.workspace.inside(root, old)
         saved = files.reset(path) if formats.is_reset(loaded.state) else files.remove(path)
@@ -229,10 +236,9 @@ def _record_not_written(record: str, error: OSError) -> Fault:
     )
 
 
-def _too_large(stream: str, size: int) -> Refused:
+def _too_large(stream: str, size: str) -> Refused:
     return Refused(
         "too_large",
-        f"the record of {stream} would have {size:,} bytes; the limit is {MAX_RECORD_BYTES:,}: "
-        "nothing was recorded",
+        f"the record of {stream} would have {size}: nothing was recorded",
         "holdfast start another workflow for the rest",
     )

@@ -8,14 +8,14 @@ request is refused.
 from __future__ import annotations
 
 from holdfast.core import json_text
-from holdfast.errors import Refused
+from holdfast.errors import Fault, Refused
 from holdfast.formats import is_workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from holdfast.core.types import Event, Fields
+    from holdfast.core.types import Draft, Event, Fields
     from holdfast.keeper.store import Store
 
     class Target(TypedDict, total=False):
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 MAX_ID_CHARACTERS = 64
 _FINGERPRINT_DIGITS = 16
-_COMPARED = (
-    "after", "also", "before", "code", "description", "did", "force", "found", "gate", "key",
-    "keys", "max_iterations", "message", "milestone", "name", "outcome", "path", "phase", "problem",
-    "reason", "recipe", "remaining", "reminder", "solution", "stated", "step", "subject", "task",
-    "text", "title", "to", "values", "when", "words", "workflow",
-)  # fmt: skip
-"""Arguments from the caller. Others, such as git's answers, may differ in a repetition."""
+_OBSERVED = frozenset(
+    (
+        *("branch", "evidence", "facts", "head", "looked_up", "new_context", "next_tasks"),
+        *("next_title", "record", "session", "worktree"),
+    )
+)
+"""Arguments that Holdfast found out itself. They may differ in a repetition; no other may."""
 
 
 def fingerprint(kind: str, args: Fields) -> str:
     """Return a digest of a request, by which a repetition is recognised."""
-    compared = {name: args[name] for name in _COMPARED if name in args}
+    compared = {name: args[name] for name in sorted(args) if name not in _OBSERVED}
     return json_text.digest(json_text.dumps([kind, compared]).encode(errors="replace"))[
         :_FINGERPRINT_DIGITS
     ]
@@ -63,7 +63,13 @@ def find_repeat(
     if not id.replace("-", "").isalnum() or not id.isascii() or len(id) > MAX_ID_CHARACTERS:
         hint = f"use up to {MAX_ID_CHARACTERS} letters, digits and hyphens"
         raise Refused("invalid", f"{id[:80]!r} is not an id", hint)
-    events = store.ledger.find_request(id)
+    try:
+        events = store.ledger.find_request(id)
+    except Fault as fault:
+        if fault.code != "archive_unreadable":
+            raise
+        store.note(f"whether {id} was recorded before cannot be told: {fault.message}")
+        return []
     if not events:
         return []
     stream = events[0]["stream"]
@@ -76,21 +82,47 @@ def find_repeat(
 
 
 def refuse_other_request(event: Event, id: str, request_digest: str) -> None:
-    """Raise ``Refused`` if the event's id was given to a request with another fingerprint."""
+    """Raise ``Refused`` if the event's id was given to a request with another fingerprint.
+
+    An event whose id Holdfast made has none. Its caller learns that id if the outcome of the commit
+    is unknown, and repeats the request with it: ``refuse_other_command``.
+    """
     if request_digest and event["by"].get("asked", request_digest) != request_digest:
         raise _id_is_taken(id, event)
 
 
+def refuse_other_command(events: list[Event], id: str, drafts: list[Draft], args: Fields) -> None:
+    """Raise ``Refused`` if events without a fingerprint are not what a command makes.
+
+    ``drafts`` are the events that the command would have made then. What Holdfast found out for
+    itself may differ.
+    """
+    names = [name for name in args if name not in (*_OBSERVED, "commit")]
+    recorded = [_said(event, names) for event in events]
+    if not drafts or not all(_said(draft, names) in recorded for draft in drafts):
+        raise _id_is_taken(id, events[0])
+
+
+def _said(event: Event | Draft, names: list[str]) -> tuple[str, Fields]:
+    data = event["data"]
+    return event["type"], {name: data[name] for name in names if name in data}
+
+
 def _id_is_taken(id: str, event: Event) -> Refused:
-    message = f"the id {id} is that of another command: {event['type']}"
-    return Refused("invalid", message, "give every command an id of its own")
+    message = (
+        f"the id {id} is that of another command: event {event['seq']}, {event['type']} "
+        f"of {event['stream']}"
+    )
+    hint = "repeat that command word for word, or give this one an id of its own"
+    return Refused("invalid", message, hint)
 
 
 def plain(fields: Fields) -> Fields:
     """Return free fields as JSON stores them; raise ``Refused`` if they are not JSON."""
     try:
-        stored: Fields = json_text.loads(json_text.dumps(fields), strict=True)
-    except (ValueError, TypeError) as error:
+        text = json_text.dumps(fields)
+        stored: Fields = json_text.loads(text, strict=True, depth=json_text.MAX_INPUT_DEPTH)
+    except (ValueError, TypeError, RecursionError) as error:
         raise Refused(
             "invalid", f"the fields are not JSON: {error}", "give text, numbers, true, false, null"
         ) from error

@@ -14,10 +14,15 @@ from holdfast.core.workflow.lifecycle import completion_signal
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import aggregate_of, is_workflow, stream_of
 from holdfast.keeper.facts import Facts
-from holdfast.keeper.requests import find_repeat, fingerprint, refuse_other_request
+from holdfast.keeper.requests import (
+    find_repeat,
+    fingerprint,
+    refuse_other_command,
+    refuse_other_request,
+)
 from holdfast.keeper.transaction import Transaction
-from holdfast.storage.ledger import ACTIVE, ENDED
-from holdfast.workspace.location import person_folder
+from holdfast.storage.ledger import ACTIVE
+from holdfast.workspace.location import person_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +51,8 @@ class Receipt:
     """The keeper's answer: the state, the events that were recorded, and notes."""
 
     __slots__ = (
-        "is_repeat", "notes", "output", "read_facts", "record", "resumed", "seqs", "signal",
-        "state", "undone",
+        "agreement", "is_repeat", "notes", "output", "read_facts", "record", "resumed", "seqs",
+        "signal", "state", "undone",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +72,8 @@ class Receipt:
         """The line that scripts search for to detect the end of a workflow or a feature."""
         self.output = ""
         """The end of what the tests printed, which is not kept."""
+        self.agreement: str | None = None
+        """Of ``initiative sync``: the sources ``agree``, were ``corrected`` or ``disagree``."""
         self.undone: Fields | None = None
         """Of ``undo``: ``what`` was undone, what is ``back``, the seqs that it ``undoes``."""
 
@@ -95,7 +102,7 @@ class Session:
         """True if there is no session, and the caller is a person or their script."""
         self.workspace = store.workspace
         self.facts = Facts(store.workspace)
-        self.pending = os.path.join(person_folder(), PENDING)
+        self.pending = os.path.join(person_path(), PENDING)
         """The folder with a mark for each workspace whose commands a Memory server keeps."""
         self._is_replaying = False
         self._is_spreading = False
@@ -131,7 +138,9 @@ class Session:
             request_digest = fingerprint(kind, args)
         try:
             with Transaction(self) as tx:
-                repeated = None if id is None else self.repeat(tx, id, workflow, request_digest)
+                repeated = None
+                if id is not None:
+                    repeated = self.repeat(tx, id, workflow, request_digest, (kind, args))
                 if repeated is not None:
                     return repeated
                 stream = self.select(tx, workflow)
@@ -144,7 +153,7 @@ class Session:
             server = degradation.queue_server(self)
             if server is None:
                 raise
-            return degradation.queue_command(self, server, kind, args, workflow, id)
+            return degradation.queue_command(self, server, kind, args, workflow, id, request_digest)
 
     def do_in(
         self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
@@ -192,11 +201,15 @@ class Session:
         receipt.read_facts = self.facts.of_next_step if "recipe" in state else None
         return receipt
 
-    def do_log(self, kind: str, command: str, args: Fields, *, id: str | None = None) -> Receipt:
-        """Carry out one command on a log."""
+    def do_log(
+        self, kind: str, command: str, args: Fields, *, id: str | None = None,
+        request_digest: str = "",
+    ) -> Receipt:  # fmt: skip
+        """Carry out one command on a log; ``request_digest`` as in ``do``."""
         stream = stream_of(kind)
+        request_digest = request_digest or fingerprint(command, args)
         with self.transaction() as tx:
-            events = tx.repeat(id, log=stream, request_digest=fingerprint(command, args))
+            events = tx.repeat(id, log=stream, request_digest=request_digest)
             tx.load(stream)
             return self.committed(tx, stream, events or tx.do(stream, command, args, id))
 
@@ -209,18 +222,24 @@ class Session:
         return address[1] if address else ""
 
     def repeat(
-        self, tx: Transaction, id: str | None, workflow: str | None = None, request_digest: str = ""
-    ) -> Receipt | None:
+        self, tx: Transaction, id: str | None, workflow: str | None = None,
+        request_digest: str = "", command: tuple[str, Fields] | None = None,
+    ) -> Receipt | None:  # fmt: skip
         """Return the answer to an earlier command with this id; ``None`` if there is none.
 
         Raise ``Refused`` if the id belongs to another command, or to another workflow than
-        ``workflow``.
+        ``workflow``. ``command`` is the request, if it is one command of the core.
         """
         events = (
             [] if id is None else tx.repeat(id, workflow=workflow, request_digest=request_digest)
         )
         if not events:
             return None
+        if command is not None and "asked" not in events[0]["by"]:
+            stream, seq = events[0]["stream"], events[0]["seq"]
+            before = self.store.state_at(stream, seq - 1)
+            drafts = tx.decide_on(before, stream, *command)
+            refuse_other_command(events, str(id), drafts, command[1])
         state = tx.load(events[0]["stream"])
         # Its writer may have been killed between the commit and the index.
         self.store.indexes.show(state, [])
@@ -368,13 +387,14 @@ class Session:
         return picked
 
     def completed(self) -> Workflow | None:
-        """Return the workflow that this session completed last; ``None`` if there is none."""
+        """Return the workflow that this session completed last; ``None`` if there is none.
+
+        Only the workflows that ended last are considered.
+        """
         if not self.id:
             return None
-        newest = "ORDER BY updated_at DESC, seq DESC LIMIT 1"
-        query = f"{ENDED} AND status = 'completed' AND session_id = ? {newest}"
-        streams = list(self.store.ledger.states(query, self.id))
-        return streams[0].state if streams else None
+        completed = self.store.ledger.completed_by(self.id, MAX_CANDIDATES)
+        return None if completed is None else completed.state
 
     def _note_holder(self, row: Fields) -> None:
         """Tell a person which live session works on the workflow that was selected for them."""
@@ -483,11 +503,14 @@ class Change:
     def decide(self, kind: str, /, **args: Any) -> None:
         """Carry out a command of the core; raise ``Refused``."""
         request = self._id
-        if request is not None and not self._tx.request_digest:
-            self._tx.request_digest = fingerprint(kind, args)
-            if self._repeated:
-                refuse_other_request(self._repeated[0], request, self._tx.request_digest)
+        if request is not None:
+            # The fingerprint covers the commands before this one, too.
+            before = self._tx.request_digest
+            self._tx.request_digest = fingerprint(before + kind, args)
         if self._repeated:
+            digest = self._tx.request_digest
+            known = [event for event in self._repeated if event["by"].get("asked") == digest]
+            refuse_other_request((known or self._repeated)[0], str(request), digest)
             return
         if request is not None and self._events:
             request = f"{request}.{len(self._events) + 1}"

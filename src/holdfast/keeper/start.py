@@ -14,14 +14,14 @@ from holdfast.core.json_text import md5_of
 from holdfast.core.record_formats import FORMATS, slug
 from holdfast.core.time import age
 from holdfast.core.workflow import is_active
-from holdfast.core.workflow.lifecycle import completion_signal
+from holdfast.core.workflow.lifecycle import completion_signal, open_features
 from holdfast.core.workflow.tasks import MAX_TASKS
 from holdfast.errors import Refused
 from holdfast.keeper import record_folders
 from holdfast.keeper.logs import initiative_for_workflow
 from holdfast.storage.ledger import ACTIVE
 from holdfast.workspace import recipes, settings
-from holdfast.workspace.location import is_inside, read_text
+from holdfast.workspace.location import MAX_NAMES, is_inside, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,11 +171,18 @@ def _list_features(root: str, recipe: Recipe, subject: str) -> list[str]:
         return []
     if not os.path.isdir(top) or not is_inside(top, root):
         return []
-    features = []
+    features: list[str] = []
+    seen = 0
     for folder, folders, files in os.walk(top):
+        seen += len(folders) + len(files)
+        if seen > MAX_NAMES:
+            break
         folders[:] = [name for name in folders if not name.startswith(".")]
         pages = [name for name in files if name.endswith(".md") and name.lower() != "readme.md"]
         features += [os.path.relpath(os.path.join(folder, name), root) for name in pages]
+    if seen > MAX_NAMES:
+        why = f"start: {subject} has more than {MAX_NAMES:,} files"
+        raise Refused("too_many", why, "name a folder below it")
     if not features:
         raise Refused(
             "not_found",
@@ -229,9 +236,9 @@ def carry_out(
     """Open the workflow, or resume the active one with its recipe and subject.
 
     Raise ``Refused`` (elsewhere) if another worktree has that one. If another active workflow has
-    the worktree's only path for such a record, abandon it if ``replace`` is true, else raise
-    ``Refused`` (occupied). Unless ``again`` is true, raise ``Refused`` (already) if this session
-    has completed it: its context may have lost that.
+    the worktree's only path for such a record, or one of its features, abandon it if ``replace`` is
+    true, else raise ``Refused`` (occupied). Unless ``again`` is true, raise ``Refused`` (already)
+    if this session has completed it: its context may have lost that.
     """
     store = session.store
     existing = _find_active(tx, plan)
@@ -251,14 +258,17 @@ def carry_out(
             tx, existing["id"], tx.do(existing["id"], "resume_workflow", args, id)
         )
         receipt.resumed = True
+        record_folders.clean_at_times(tx)
         return receipt
     _check_not_completed(session, tx, plan, again=again)
     format_name = plan.args["recipe"]["format"]
     plan.args["worktree"] = store.workspace.name
     plan.args["record"] = formats.active_path(format_name, plan.id, store.now())
+    overlapping = _overlapping(tx, plan)
     if not replace:
         check_slot(tx, format_name, plan.id)
-    for taken in _slot_holders(tx, format_name, plan.id):
+        _check_overlap(plan, overlapping)
+    for taken in (*_slot_holders(tx, format_name, plan.id), *overlapping):
         # Raise ``Refused`` now, before the other workflow is abandoned.
         tx.decide(plan.id, "start_workflow", plan.args)
         reason = f"replaced by {plan.id}"
@@ -267,6 +277,7 @@ def carry_out(
         store.note(f"{taken['id']} is abandoned: {reason}; holdfast resume {taken['id']}")
     plan.args["session"] = session.bound(tx)
     events = tx.append(plan.id, tx.decide(plan.id, "start_workflow", plan.args), id=id)
+    _note_missing(store, plan)
     receipt = session.committed(tx, plan.id, events)
     record_folders.clean_at_times(tx)
     return receipt
@@ -288,55 +299,90 @@ def _check_not_completed(
 
 
 def _find_active(tx: Transaction, plan: StartPlan) -> Workflow | None:
-    """Return the active workflow with the plan's recipe and subject, or give the plan a free id."""
-    recipe, subject = plan.args["recipe"], plan.args["subject"]
+    """Return the active workflow with the plan's recipe and subject, or give the plan a free id.
 
-    def is_same(state: Workflow, spelling: str) -> bool:
-        return state["subject"] == spelling and state["recipe"]["name"] == recipe["name"]
-
-    state: Workflow | None
-    root = tx.store.workspace.root
-    if "\0" not in subject and os.path.exists(os.path.join(root, subject)):
-        # Each spelling of an existing path gives a workflow another id.
-        plain = os.path.normpath(subject)
-        for spelling in (plain, f"{plain}/", f"./{plain}", f"./{plain}/"):
-            if spelling == subject:
-                continue
-            state = tx.load(_stem(recipe, spelling))
-            if state is not None and is_active(state) and is_same(state, spelling):
+    Records that the ledger does not know are adopted first. The subject decides, and not the name
+    of the record: a script may have given either another name.
+    """
+    store, recipe, subject = tx.store, plan.args["recipe"], plan.args["subject"]
+    unknown_workflows.adopt_all(tx, recipe["format"])
+    own = _plain_path(store.workspace.root, subject)
+    record = formats.active_path(recipe["format"], plan.stem, store.now())
+    rows = store.ledger.rows(f"{ACTIVE} AND recipe = ? ORDER BY seq DESC", recipe["name"])
+    for row in sorted(rows, key=lambda row: bool(row["worktree"] != store.workspace.name)):
+        is_unnamed = row["subject"] == "" and row["record"] == record
+        if is_unnamed or _plain_path(store.workspace.root, row["subject"]) == own:
+            state: Workflow | None = tx.load(row["id"])
+            if state is not None and is_active(state):
                 plan.id = state["id"]
                 return state
+    taken = () if FORMATS[recipe["format"]].is_slot else [row["record"] for row in rows]
     for number in range(1, _MAX_SAME_NAME):
         plan.id = plan.stem if number == 1 else f"{plan.stem}-{number}"
-        state = _load_or_adopt(tx, recipe, plan.id)
-        if state is not None and is_same(state, subject) and is_active(state):
-            return state
-        if state is None or is_same(state, subject):
+        known: Workflow | None = tx.load(plan.id)
+        if formats.active_path(recipe["format"], plan.id, store.now()) in taken:
+            continue
+        if known is None or _is_of(known, recipe, subject):
             break
     return None
 
 
-def _load_or_adopt(tx: Transaction, recipe: Recipe, workflow_id: str) -> Workflow | None:
-    """Return the workflow with this id, from the ledger or from a record that it does not know.
+def _is_of(state: Workflow, recipe: Recipe, subject: str) -> bool:
+    return state["subject"] == subject and state["recipe"]["name"] == recipe["name"]
 
-    A script may have given the workflow whose record this is another id.
-    """
-    state: Workflow | None = tx.load(workflow_id)
-    spec = FORMATS[recipe["format"]]
-    if state is not None or spec.ends_when_removed:
-        return state
-    here = tx.store.workspace
-    record = formats.active_path(recipe["format"], workflow_id, tx.store.now())
-    state = unknown_workflows.adopt_file(tx, record)
-    if state is not None or not spec.completed:
-        return state
-    if not os.path.lexists(os.path.join(here.root, record)):
-        return None
-    for row in tx.store.ledger.rows(f"{ACTIVE} AND worktree = ? AND record = ?", here.name, record):
-        state = tx.load(row["id"])
-        if state is not None and is_active(state):
-            return state
-    return None
+
+def _plain_path(root: str, subject: str) -> str:
+    """Return the one spelling of a path in the workspace; a subject that is no path as it is."""
+    path = subject.removeprefix(f"{root}/")
+    plain = os.path.normpath(path) if path.strip("./") and "\0" not in path else path
+    return plain if plain != subject and os.path.exists(os.path.join(root, plain)) else subject
+
+
+# Features: one workflow works on each
+
+
+def _overlapping(tx: Transaction, plan: StartPlan) -> list[Workflow]:
+    """Return the active workflows here that work on a feature which the plan has as well."""
+    store, recipe = tx.store, plan.args["recipe"]
+    if "folder_mode" not in recipe.get("context", {}):
+        return []
+    root, context = store.workspace.root, plan.args["context"]
+    wanted = set(context.get("folder_features") or [_plain_path(root, plan.args["subject"])])
+    query = f"{ACTIVE} AND worktree = ? AND recipe = ? ORDER BY seq"
+    states = []
+    for row in store.ledger.rows(query, store.workspace.name, recipe["name"]):
+        stored = store.stream(row["id"])
+        features = [] if stored is None else open_features(stored.state)
+        if wanted.intersection(_plain_path(root, feature) for feature in features):
+            state: Workflow | None = tx.load(row["id"])
+            states += [state] if state is not None and is_active(state) else []
+    return states
+
+
+def _check_overlap(plan: StartPlan, overlapping: list[Workflow]) -> None:
+    """Raise ``Refused`` (occupied) with the choices if a feature of the plan is being worked on."""
+    if not overlapping:
+        return
+    taken, subject = overlapping[0], plan.args["subject"]
+    feature = taken["context"].get("feature_file") or taken["subject"]
+    raise Refused(
+        "occupied",
+        f"start: {taken['id']} ({taken['title'][:60]}) is active and works on {feature}, which "
+        f"{subject} would work on as well",
+        f"go on with it: holdfast resume {taken['id']}; or end it first: "
+        f"holdfast abandon -w {taken['id']}; or the same command with --replace, which abandons it",
+        candidates=[state["id"] for state in overlapping],
+    )
+
+
+def _note_missing(store: Store, plan: StartPlan) -> None:
+    """Add a note if the subject is spelled like a feature's path, and there is no such file."""
+    recipe, subject = plan.args["recipe"], plan.args["subject"]
+    is_path = subject.endswith((".md", "/")) or ("/" in subject and " " not in subject)
+    if recipe.get("subject_key") != "feature_file" or not is_path or "://" in subject:
+        return
+    if "\0" not in subject and not os.path.lexists(os.path.join(store.workspace.root, subject)):
+        store.note(f"there is no file {subject}, so its title and its tasks are not known")
 
 
 def check_slot(tx: Transaction, format_name: str, workflow_id: str) -> None:

@@ -11,6 +11,7 @@ import os
 from holdfast import formats
 from holdfast.adopt import findings
 from holdfast.adopt.findings import Location, Subject
+from holdfast.core import selection
 from holdfast.core import time as times
 from holdfast.core.record_formats import formats_with
 from holdfast.core.refusal import Refusal
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
 
+_TRACKED = "tracked "
+"""The beginning of the name of the fact that has a worktree's index, and our files in it."""
 _IS_INDEXED = f"format IN ({formats_with('is_indexed')})"
 
 
@@ -71,7 +74,7 @@ class Store:
             workspace.home, disk, wait_s, workspace.is_current, formats.evolve_of
         )
         self.files = RecordFiles(disk, self._is_own, self.note)
-        self.indexes = Indexes(workspace, disk, self.skill_rows, self.note)
+        self.indexes = Indexes(workspace, disk, self)
         self.notes: list[str] = []
         """Notes since the last answer."""
         self.forecasts: list[str] = []
@@ -79,6 +82,10 @@ class Store:
         self.has_news = False
         """True after an event that the project's memory shows."""
         self.open_transaction: Transaction | None = None
+        self.facts_to_keep: dict[str, str] = {}
+        """Facts that a look found out, which the next commit stores."""
+        self._tracked: tuple[str, list[str]] | None = None
+        """The index of git that was read last, and the files of ours that it tracks."""
 
     def _is_own(self, raw: bytes) -> bool:
         """Return whether the bytes are an unedited record of this ledger."""
@@ -133,6 +140,13 @@ class Store:
                 raise damaged_ledger(self.ledger.database.path, f"the row of {name} is missing")
         return stored
 
+    def has_run_out(self, row: Fields) -> bool:
+        """Return whether the workflow of a row is active and idle for longer than it may be."""
+        if not selection.has_run_out(row, self.now_ms()):
+            return False
+        stored = self.ledger.stream(row["id"])
+        return stored is not None and selection.has_run_out(stored.state, self.now_ms())
+
     def peek_at(self, stored: Stream) -> Peek:
         """Compare a stream's record with its state. Take no lock, and write nothing."""
         subject = self.subject_of(stored)
@@ -175,10 +189,35 @@ class Store:
         return self.subject(stream, aggregate_of(stream).blank(), 0, "")
 
     def locate(self, worktree: str, record: str) -> Location:
-        """Return where a record is; raise ``Refused`` if that is outside of its worktree."""
+        """Return where a record is; raise ``Refused`` if that is outside of its worktree.
+
+        A record that git tracks has no path: it is neither read nor written.
+        """
         root = self.workspace.root_of(worktree)
         path = None if root is None else self.workspace.inside(root, record)
+        if worktree == self.workspace.name and record in self.tracked():
+            path = None
         return Location((worktree, record), root, path)
+
+    def tracked(self) -> list[str]:
+        """Return the files of Holdfast in this worktree that git tracks.
+
+        Git's index is read again only if it has changed since the last transaction.
+        """
+        workspace = self.workspace
+        stamp = workspace.index_stamp()
+        if not stamp or workspace.git is None:
+            return []
+        if self._tracked is None or self._tracked[0] != stamp:
+            name = f"{_TRACKED}{workspace.name}"
+            known, *paths = self.ledger.fact(name).split("\n")
+            if known != stamp:
+                from holdfast.workspace.git_index import tracked_files
+
+                paths = tracked_files(workspace.git, workspace.common or workspace.git)
+                self.facts_to_keep = {name: "\n".join([stamp, *paths])}
+            self._tracked = stamp, paths
+        return self._tracked[1]
 
     def path_of(self, worktree: str, record: str) -> str | None:
         """Return a record's absolute path; ``None`` when its worktree is gone."""

@@ -192,8 +192,7 @@ class Transaction:
         is_empty = raw is None or raw.strip() in (b"", b"{}")
         if is_empty or (state["worktree"], formats.record_path(state)) == (worktree, path):
             return
-        saved = self.store.files.remove(full)
-        if saved is not None:
+        for saved in self.store.files.remove(full):
             findings.settle_saved(self, stream, saved)
 
     def _refresh_index(self, stream: str) -> None:
@@ -226,12 +225,19 @@ class Transaction:
     def decide(self, stream: str, kind: str, args: Fields) -> list[Draft]:
         """Return the events that a command makes of a stream; raise ``Refused``."""
         loaded = self._streams.get(stream)
-        state = None if loaded is None else loaded.state
-        command: Any = {"type": kind, "at": self.store.now(), "args": args}
-        outcome = aggregate_of(stream).decide(state, command)
+        outcome = self._outcome(None if loaded is None else loaded.state, stream, kind, args)
         if isinstance(outcome, Refusal):
             raise outcome.error()
         return outcome
+
+    def decide_on(self, state: Any, stream: str, kind: str, args: Fields) -> list[Draft]:
+        """Return the events that a command would make of an earlier state; none if refused."""
+        outcome = self._outcome(state, stream, kind, args)
+        return [] if isinstance(outcome, Refusal) else outcome
+
+    def _outcome(self, state: Any, stream: str, kind: str, args: Fields) -> list[Draft] | Refusal:
+        command: Any = {"type": kind, "at": self.store.now(), "args": args}
+        return aggregate_of(stream).decide(state, command)
 
     def decide_new(self, kind: str, args: Fields) -> list[Draft]:
         """Return the events that open a workflow, even if its stream has earlier events."""
@@ -437,6 +443,8 @@ class Transaction:
                         unplaced.append((*location.address, loaded.stream))
                     if loaded.old_address is not None:
                         unplaced.append((*loaded.old_address, loaded.stream))
+            while store.facts_to_keep:
+                ledger.put_fact(*store.facts_to_keep.popitem())
             ledger.put_unplaced(unplaced)
             if not self._request:
                 ledger.clear_mark()
@@ -476,16 +484,13 @@ class Transaction:
         saved: list[tuple[str, str]] = []
         try:
             for loaded, location in prepared:
-                path = self._writer.put(loaded, location)
+                saved += [(loaded.stream, path) for path in self._writer.put(loaded, location)]
                 self._placed[location.path or ""] = loaded.stat
-                if path is not None:
-                    saved.append((loaded.stream, path))
             for loaded in changed:
                 if loaded.old_address is not None:
                     self._must_look_again = True
-                    path = self._writer.leave_old_address(loaded)
-                    if path is not None:
-                        saved.append((loaded.stream, path))
+                    left = self._writer.leave_old_address(loaded)
+                    saved += [(loaded.stream, path) for path in left]
         except (OSError, Fault) as error:
             seqs = [event["seq"] for loaded in changed for event in loaded.events]
             self._must_look_again = True

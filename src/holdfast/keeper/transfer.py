@@ -18,19 +18,19 @@ from contextlib import nullcontext
 from holdfast import __version__, formats
 from holdfast.core import diff, json_text
 from holdfast.core.workflow import is_active
-from holdfast.core.workflow.edits import with_claims
+from holdfast.core.workflow.edits import as_imported
 from holdfast.errors import HoldfastError, Refused
 from holdfast.evidence import git
 from holdfast.formats import is_log, is_workflow
 from holdfast.keeper.audit import Chain
 from holdfast.storage.database import NAME, Database
-from holdfast.storage.ledger import BadEvent, line_of, row_of
-from holdfast.workspace.location import OLD_LEDGER, is_own_ledger
+from holdfast.storage.ledger import OWN_STREAM, BadEvent, line_of, row_of
+from holdfast.workspace.location import OLD_LEDGER, is_own_ledger, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
+    from typing import IO, Any
 
     from holdfast.core.types import Fields, Workflow
     from holdfast.keeper.session import Session
@@ -50,6 +50,7 @@ _SEQ, _ID, _STREAM, _BY, _PART = 0, 1, 3, 8, 9
 """Columns of an event's row."""
 _SEGMENT = re.compile(r"ledger-(0*[1-9][0-9]*)-[0-9]+\.ndjson")
 _LOCK_WAIT_S = 10.0
+_MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
 # Exports
@@ -94,7 +95,7 @@ def import_file(session: Session, path: str) -> Imported:
     name = "standard input" if path == "-" else path
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
-            header, rows = _parse(file, name)
+            header, rows = _parse(_lines(file, name), name)
     except OSError as error:
         why = f"import: {name} cannot be read ({error.strerror})"
         raise Refused("not_found", why, "name a file that holdfast export wrote") from error
@@ -104,13 +105,23 @@ def import_file(session: Session, path: str) -> Imported:
             tx.begin(header["ledger"])
             _take_in(tx, rows, {}, name)
         else:
-            news = [row for own in _by_stream(rows).values() for row in _news(tx, own, name)]
+            # What happened to another ledger's file did not happen to this one.
+            of_work = [row for row in rows if row[_STREAM] != OWN_STREAM]
+            news = [row for own in _by_stream(of_work).values() for row in _news(tx, own, name)]
             news.sort(key=lambda row: int(row[_SEQ]))
             done = Imported(news, len(rows) - len(news))
             before = {stream: tx.load(stream) for stream in done.streams}
             _take_in(tx, tx.store.ledger.continued(news), before, name)
         tx.commit(is_asked=True)
     return done
+
+
+def _lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """Yield the lines of a file; raise ``Refused`` for one that is longer than any event."""
+    for line in iter(lambda: file.readline(_MAX_LINE_BYTES + 1), b""):
+        if len(line) > _MAX_LINE_BYTES:
+            raise _not_an_export(name, f"a line has more than {_MAX_LINE_BYTES:,} bytes")
+        yield line
 
 
 def _parse(lines: Iterable[bytes], name: str) -> tuple[Fields, list[Row]]:
@@ -231,7 +242,7 @@ def _take_in(
         if not (is_workflow(stream) and tx.is_loaded(stream)):
             continue
         state: Workflow = tx.load(stream)
-        claimed = with_claims(before.get(stream), state)
+        claimed = as_imported(before.get(stream), state)
         if is_active(state) and workspace.root_of(state["worktree"]) is None:
             claimed = {**claimed, "worktree": workspace.name}
         changes = diff.diff(state, claimed)  # type: ignore[arg-type]
@@ -260,7 +271,11 @@ def _move_into_git(store: Store) -> bool:
     workspace = store.workspace
     source = os.path.join(workspace.root, ".claude", "holdfast")
     path = os.path.join(source, NAME)
-    if source == workspace.home or not os.path.exists(path) or not is_own_ledger(source):
+    if (
+        source == workspace.home
+        or not os.path.exists(path)
+        or not is_own_ledger(source, workspace.root)
+    ):
         return False
     old = Database(source, store.disk, _LOCK_WAIT_S, lambda: False)
     if not store.ledger.database.move_in(old):
@@ -332,7 +347,7 @@ def read_0_1(folder: str, disk: Disk) -> tuple[list[Row], int]:
 def _files_0_1(folder: str) -> list[str]:
     """Return the files of a version 0.1 ledger: closed segments by seq, then the open one."""
     try:
-        names = os.listdir(folder)
+        names = names_in(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     closed = [(int(match[1]), match[0]) for match in map(_SEGMENT.fullmatch, names) if match]

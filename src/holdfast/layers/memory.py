@@ -29,7 +29,9 @@ from holdfast.core.other_layers import (
     one_line,
     preference_lines,
 )
+from holdfast.core.text_merge import merge_lines
 from holdfast.core.workflow import is_active
+from holdfast.core.workflow.edits import is_adopted
 from holdfast.errors import HoldfastError
 from holdfast.formats import stream_of
 from holdfast.storage import shared_file
@@ -60,8 +62,6 @@ _LOCK_FILE = "memory.lock"
 _LOCK_WAIT_S = 5.0
 _LOCAL_SETTINGS = "settings.local.json"
 _MAX_SETTINGS_BYTES = 1_000_000
-_INDEX_VERSION_4 = b"\0\0\0\4"
-"""Git's index with shortened paths, in which a path cannot be searched."""
 _MAX_ENDED = 20
 _MAX_FILE_BYTES = 4_000_000
 _MARK_LINES = 2
@@ -110,7 +110,7 @@ class Memory:
         return bool(
             _named_path(workspace)
             or _is_client_set_up(workspace)
-            or self._source.state_of(stream_of("learning"))["learnings"]
+            or self._own_entries("learning")["learnings"]
             or self.lines()
         )
 
@@ -167,7 +167,8 @@ class Memory:
 
         disk.make_folder(os.path.dirname(path))
         self._clear_spares(path, last["written"])
-        shared_file.settle(disk, path, update, self._source.pause, self._key)
+        source = self._source
+        shared_file.settle(disk, path, update, source.note, source.pause, self._key, merge_lines)
         if next_ != last:
             disk.replace_view(self._state_path, json_text.pretty(next_).encode() + b"\n")
         return has_changed
@@ -212,10 +213,8 @@ class Memory:
     def _parts(self) -> Iterator[tuple[str, list[str]]]:
         """Yield headings with sentences; the last ones are dropped first if there is no room."""
         source = self._source
-        states = [
-            source.state_of(stream_of(log)) for log in ("learning", "delegation", "interview")
-        ]
-        learning, delegation, interview = states
+        logs_of_person = ("learning", "delegation", "interview")
+        learning, delegation, interview = [self._own_entries(log) for log in logs_of_person]
         learnings: dict[str, list[str]] = {}
         for entry in learning["learnings"]:
             heading = one_line(entry.get("section", logs.DEFAULT_SECTION))
@@ -225,13 +224,23 @@ class Memory:
         active = []
         for stream in list(source.ledger.states(_ACTIVE_VERBS)):
             state = source.peek_at(stream).state
-            if is_active(state):
+            if is_active(state) and not is_adopted(state):
                 active.append(
                     active_line(state["recipe"]["name"], state["title"], begun_phases(state))
                 )
         yield ACTIVE_HEADING, [sentence for sentence in active if sentence]
         ended = source.ledger.states(_NEWEST_ENDED, _MAX_ENDED)
-        yield ENDED_HEADING, [self._ended(stream) for stream in ended]
+        own = [stream for stream in ended if not is_adopted(stream.state)]
+        yield ENDED_HEADING, [self._ended(stream) for stream in own]
+
+    def _own_entries(self, log: str) -> Fields:
+        """Return a log's state without the entries that came with somebody else's record."""
+        state: Fields = self._source.state_of(stream_of(log))
+        return {
+            name: [entry for entry in state[name] if not entry.get(logs.ADOPTED)]
+            for name in logs.REMEMBERED
+            if name in state
+        }
 
     def _ended(self, stream: Stream) -> str:
         row, state = stream.row, stream.state
@@ -426,8 +435,9 @@ def _client_path(workspace: Workspace) -> str | None:
     enabled = [layer.get("autoMemoryEnabled") for layer in (local, team, person)]
     if next((value for value in enabled if isinstance(value, bool)), True) is False:
         return None
-    local_root = main if "autoMemoryDirectory" in local and _is_tracked(workspace) else None
-    for layer, root in ((local, local_root), (team, main), (person, None)):
+    # An archive can bring local settings, too; and a home inside the repository is not a person's.
+    own_root = main if is_inside(own, main) else None
+    for layer, root in ((local, main), (team, main), (person, own_root)):
         folder = layer.get("autoMemoryDirectory")
         if isinstance(folder, str) and folder and "\0" not in folder:
             path = os.path.abspath(os.path.join(main, os.path.expanduser(folder), _NAME))
@@ -438,17 +448,6 @@ def _client_path(workspace: Workspace) -> str | None:
     slug = "".join([letter if letter.isascii() and letter.isalnum() else "-" for letter in real])
     name = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME") or slug
     return os.path.join(own, "projects", name, "memory", _NAME)
-
-
-def _is_tracked(workspace: Workspace) -> bool:
-    """Return True if the local settings came with the repository, so are not the person's own.
-
-    Return True also if git's index has shortened paths and cannot be searched.
-    """
-    index = Disk().read(os.path.join(workspace.git, "index")) if workspace.git else None
-    if index is None:
-        return False
-    return index[4:8] == _INDEX_VERSION_4 or _LOCAL_SETTINGS.encode() in index
 
 
 def _read_settings(path: str, root: str | None = None) -> Fields:

@@ -85,7 +85,8 @@ class Loops:
         receipt: Receipt | None = None
         try:
             with self._session.transaction() as tx:
-                request = fingerprint("start", {"recipe": f"loop-{mode}", "subject": slug})
+                asked: Fields = {"mode": mode, "slug": slug, "task": task, "inherit": inherit}
+                request = fingerprint("new_loop", {**asked, **fields})
                 receipt = self._session.repeat(tx, id, slug, request)
                 if receipt is None:
                     _make_room(tx, slug, mode)
@@ -205,13 +206,15 @@ class Loops:
         """Run a command that verifies a unit, by default the unit's own, and record the result."""
         from holdfast.loops import driver
 
-        if self._session.peek_repeat(id) is not None:
-            return self.verify(unit, slug=slug, id=id)
+        request = fingerprint("run_verification", {"task": unit, "words": list(command)})
+        if self._session.peek_repeat(id, request) is not None:
+            return self._change(slug, "verify_unit", {}, id, request_digest=request)
         # The notes of this look are dropped: the change makes them again.
         state = self.show(slug).state
         workspace = self._session.workspace
         evidence, failed = driver.run_verification(workspace, state, unit, list(command), timeout)
-        return self.verify(unit, failed=failed, evidence=evidence, slug=state["id"], id=id)
+        args = {"task": unit, "found": failed, "evidence": evidence}
+        return self._change(state["id"], "verify_unit", args, id, request_digest=request)
 
     def block(
         self, unit: str, reason: str, *, slug: str | None = None, id: str | None = None
@@ -235,7 +238,8 @@ class Loops:
     ) -> Receipt:  # fmt: skip
         """Add a lesson that every later iteration reads."""
         title = name or (problem.strip().splitlines() or ["lesson"])[0][:60]
-        args = {"name": title, "when": when, "problem": problem, "solution": solution}
+        args: Fields = {"name": title, "when": when, "problem": problem, "solution": solution}
+        args["learned"] = learned
 
         def source(state: Workflow) -> Fields:
             task = find_task(state, state.get("current_task"))
@@ -357,15 +361,16 @@ class Loops:
 
     def _change(
         self, slug: str | None, kind: str, args: Fields, id: str | None,
-        *, prepare: Callable[[Workflow], Fields] = lambda _state: {},
+        *, prepare: Callable[[Workflow], Fields] = lambda _state: {}, request_digest: str = "",
     ) -> Receipt:  # fmt: skip
         """Take in the edits of the pages, carry out a command, and patch the pages.
 
         ``prepare`` is called with the state before the command. It returns further arguments, or
-        raises ``Refused``.
+        raises ``Refused``. ``request_digest`` as in ``Session.do``.
         """
+        request_digest = request_digest or fingerprint(kind, args)
         with self._session.transaction() as tx:
-            receipt = self._session.repeat(tx, id, slug, fingerprint(kind, args))
+            receipt = self._session.repeat(tx, id, slug, request_digest)
             if receipt is not None:
                 return self._update_pages(tx, receipt)
             stream = self._select(tx, slug)
@@ -415,9 +420,8 @@ class Loops:
     def _rows(self) -> list[Fields]:
         """Return the rows of the active loops, newest activity first."""
         query = f"{ACTIVE} AND format = 'loop' ORDER BY updated_at DESC"
-        now_ms = self._store.now_ms()
         rows = self._store.ledger.rows(query)
-        return [row for row in rows if not selection.has_run_out(row, now_ms)]
+        return [row for row in rows if not self._store.has_run_out(row)]
 
     def _unknown_rows(self) -> list[Fields]:
         """Return rows of active loops whose records the ledger does not know."""

@@ -15,6 +15,7 @@ import os
 import re
 
 from holdfast import formats
+from holdfast.adopt import findings
 from holdfast.errors import Fault, Refused
 from holdfast.keeper import record_folders
 from holdfast.loops import page_files, pages
@@ -91,7 +92,8 @@ def finish_move(tx: Transaction, state: Workflow) -> bool:
     if not os.path.isdir(old):
         return False
     # The writer may have been killed before it wrote the new record or removed the old one.
-    store.files.remove(os.path.join(old, record_folders.RECORD))
+    for saved in store.files.remove(os.path.join(old, record_folders.RECORD)):
+        findings.settle_saved(tx, state["id"], saved)
     raw = store.files.read(os.path.join(new, record_folders.RECORD))
     ledger_record = store.ledger.record(state["worktree"], state["record"])
     if raw is None or ledger_record is None or not formats.is_record(raw, ledger_record["digest"]):

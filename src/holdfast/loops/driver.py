@@ -24,6 +24,7 @@ from holdfast.core.workflow import find_task, is_active
 from holdfast.core.workflow.tasks import limit_of, refuse_claim, signal_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
+from holdfast.evidence.masking import masker
 from holdfast.evidence.run import run as run_command
 from holdfast.keeper.record_folders import folder_of
 from holdfast.loops import page_files
@@ -219,7 +220,7 @@ class Driver:
             outcome = self._work(state, task, "verify")
             failed = parse_verdict(task, outcome.output, outcome.exit_code)
         else:
-            evidence, failed = _evidence_of(command, self._run(command, b""))
+            evidence, failed = _evidence_of(self._run(command, b""))
         return self._loops.verify(
             str(task["id"]), failed=failed, evidence=evidence, slug=self._slug
         )
@@ -233,8 +234,9 @@ class Driver:
 
     def _run(self, command: list[str] | str, stdin: bytes) -> RunOutcome:
         return run_command(
-            command, self._root, limit_s=self._limit_s, stdin=stdin, lock_fds=(self._lock,)
-        )
+            command, self._root, limit_s=self._limit_s, mask=masker(self._root), stdin=stdin,
+            lock_fds=(self._lock,),
+        )  # fmt: skip
 
     # Reporting
 
@@ -299,7 +301,8 @@ def run_verification(
         hint = f"holdfast loop verify {shell_word(unit)} --run -- COMMAND"
         raise Refused("no_command", message, hint)
     root = page_files.worktree_root(workspace, state, "loop verify")
-    return _evidence_of(command, run_command(command, root, limit_s=_seconds_of(limit)))
+    limit_s = _seconds_of(limit)
+    return _evidence_of(run_command(command, root, limit_s=limit_s, mask=masker(root)))
 
 
 def _seconds_of(limit: str | None) -> int:
@@ -319,16 +322,15 @@ def _own_command(workspace: Workspace, state: Workflow, task: Task) -> str | Non
     return command
 
 
-def _evidence_of(command: list[str] | str, outcome: RunOutcome) -> tuple[Fields, str | None]:
+def _evidence_of(outcome: RunOutcome) -> tuple[Fields, str | None]:
     """Return the evidence of a run, and why it failed or ``None``.
 
     Raise ``Refused`` if the command could not be started.
     """
-    text = command if isinstance(command, str) else shell_line(command)
     if not outcome.started:
-        message = f"{text[:80]} could not be started: {outcome.why}"
+        message = f"{outcome.command[:80]} could not be started: {outcome.why}"
         raise Refused("not_started", message, "check the command, then run it again")
-    evidence: Fields = {"command": text, "exit_code": outcome.exit_code}
+    evidence: Fields = {"command": outcome.command, "exit_code": outcome.exit_code}
     if outcome.exit_code == 0:
         return evidence, None
     ended = "not done in time" if outcome.timed_out else f"exit code {outcome.exit_code}"

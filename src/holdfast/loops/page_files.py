@@ -18,6 +18,7 @@ import os
 from holdfast.core import json_text, workflow
 from holdfast.core.json_text import digest
 from holdfast.core.refusal import Refusal
+from holdfast.core.text_merge import merge_lines
 from holdfast.core.workflow import OPENING, find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
@@ -26,6 +27,7 @@ from holdfast.loops import pages
 from holdfast.loops.progress_log import HEADER, LogComparison
 from holdfast.storage import shared_file
 from holdfast.system.disk import FOLDER, ODD
+from holdfast.workspace import location
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def check_active(state: Workflow, command: str) -> None:
 def names_in(folder: str) -> list[str]:
     """Return the names in a folder without hidden ones; none if there is no folder."""
     try:
-        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+        return [name for name in location.names_in(folder) if not name.startswith(".")]
     except OSError:
         return []
 
@@ -283,7 +285,9 @@ class LoopFolder:
             return result.encode()
 
         path, store = os.path.join(self.path, name), self._store
-        shared_file.update(self._disk, path, patch_bytes, name, store.note, store.pause)
+        shared_file.update(
+            self._disk, path, patch_bytes, name, store.note, store.pause, merge_lines
+        )
         return result
 
     # The log

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from holdfast.core.visible import clean, original
 from holdfast.core.workflow.tasks import limit_of, signal_of
 
 TYPE_CHECKING = False
@@ -61,8 +62,7 @@ _STATUS_WORDS = {
 
 _CODE = re.compile(r"&#([0-9]{1,7});")
 _LAST_CHARACTER = 0x10FFFF
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|\\A\\s|\\s\\Z")
-"""Characters that a page cannot show."""
+_OUTER_BLANK = re.compile(r"\A[ \t]|[ \t]\Z")
 _STRUCTURE = re.compile(r"[0-9]{1,9}(?=\\*[.)])|(?=\\*(?:[#>+*_=~<|:-]|`{3}|\Z))")
 """Matches a line that would start structure, up to where a backslash prevents that."""
 
@@ -111,7 +111,7 @@ def encode_block(text: str) -> str:
 
 def _encode(line: str) -> str:
     line = _CODE.sub(lambda match: f"&#38;{match.group()[1:]}", line)
-    return _HIDDEN.sub(lambda match: f"&#{ord(match.group())};", line)
+    return _OUTER_BLANK.sub(lambda match: f"&#{ord(match.group())};", clean(line))
 
 
 def _encode_at_start(line: str) -> str:
@@ -123,7 +123,7 @@ def _encode_at_start(line: str) -> str:
 
 def decode_line(line: str) -> str:
     """Return the text of an encoded line."""
-    return _CODE.sub(_decode_character, line)
+    return original(_CODE.sub(_decode_character, line))
 
 
 def decode_after_key(lines: list[str]) -> str:

@@ -5,15 +5,19 @@ The nine tools are those of ``@modelcontextprotocol/server-memory`` 2026.8.31, w
 2)`` gives there.
 
 The graph is opened at the first call, and again after trouble: if the database is locked, read-only
-or damaged, the call fails with a sentence, and the next call tries again.
+or damaged, the call fails with a sentence, and the next call tries again. A database that exists is
+opened at the start, because a killed server may have left its JSONL file behind.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from _json import encode_basestring as quote
+from contextlib import suppress
 
 from holdfast.answers import failure_fields
+from holdfast.core.visible import clean
 from holdfast.errors import HoldfastError
 from holdfast.layers.graph.memory_graph import MemoryGraph, path_of
 from holdfast.mcp.messages import BAD_PARAMS, ProtocolError, schema_errors, text_result
@@ -186,6 +190,8 @@ TOOLS: tuple[Fields, ...] = (
     ),
 )
 _BY_NAME = {tool["name"]: tool for tool in TOOLS}
+_REOPEN_AFTER = ("graph_damaged", "newer_graph", "storage")
+"""Codes of faults after which another file may be put in place of the database."""
 _NOT_VALID = "MCP error -32602: Input validation error: Invalid arguments for tool"
 
 
@@ -196,11 +202,16 @@ class MemoryApp(App):
     is_subscribable = True
     tools = TOOLS
 
-    def __init__(self, file: str | None, folder: str, wait_s: float | None = None) -> None:
-        self._file = file
-        self._folder = folder
-        self._wait_s = wait_s
-        self._graph: MemoryGraph | None = None
+    def __init__(
+        self,
+        file: str | None,
+        folder: str,
+        wait_s: float | None = None,
+        *,
+        keep_file: bool = False,
+    ) -> None:
+        self._graph = MemoryGraph(path_of(file, folder), keep_file=keep_file, wait_s=wait_s)
+        self._is_begun = False
 
     def call(self, name: str, arguments: Fields, context: RequestContext) -> Fields | None:
         tool = _BY_NAME.get(name)
@@ -214,9 +225,13 @@ class MemoryApp(App):
         except (HoldfastError, OSError) as error:
             fields = failure_fields(error)
             is_of_reference = fields["code"] == "not_found"
+            if fields["code"] in _REOPEN_AFTER:
+                self._graph.reopen()
             hint = "" if is_of_reference else f"; {fields['hint']}"
             return text_result(fields["message"] + hint, ok=False)
         if not tool["annotations"]["readOnlyHint"]:
+            self._graph.note_change()
+            self._print_notes()
             context.report_change(RESOURCE["uri"])
         return result
 
@@ -229,20 +244,32 @@ class MemoryApp(App):
         text = _render_graph(self._store().read_graph())
         return [{"uri": uri, "mimeType": RESOURCE["mimeType"], "text": text}]
 
+    def do_due_work(self) -> float | None:
+        if not self._is_begun:
+            # A killed server may have left a file that lacks its last changes.
+            self._is_begun = True
+            if os.path.exists(self._graph.database):
+                with suppress(HoldfastError, OSError):
+                    self._store()
+        wait_s = self._graph.do_due_work()
+        self._print_notes()
+        return wait_s
+
     def _store(self) -> GraphStore:
-        """Return the store; report what was noticed while it was opened on standard error."""
-        if self._graph is None:
-            path = path_of(self._file, self._folder)
-            self._graph = MemoryGraph(path, wait_s=self._wait_s)
-        store = self._graph.store()
+        try:
+            return self._graph.store()
+        finally:
+            self._print_notes()
+
+    def _print_notes(self) -> None:
+        """Report what was noticed on standard error."""
         for note in self._graph.notes:
-            sys.stderr.write(f"holdfast mcp memory: {note}\n")
+            sys.stderr.write(f"holdfast mcp memory: {clean(note)}\n")
         self._graph.notes.clear()
-        return store
 
     def close(self) -> None:
-        if self._graph is not None:
-            self._graph.close()
+        self._graph.close()
+        self._print_notes()
 
 
 def _call(store: GraphStore, tool: str, args: Fields) -> tuple[str, Fields]:

@@ -15,6 +15,7 @@ from itertools import islice
 from holdfast.answers import failure_fields, is_command_hint
 from holdfast.core import json_text
 from holdfast.core.next_step import next_fields
+from holdfast.core.visible import clean, clean_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,7 +233,8 @@ def text_result(text: str, fields: Fields | None = None, *, ok: bool = True) -> 
 
 def tool_result(fields: Fields) -> Fields:
     """Return the result of a tool of workflows; its text is the briefing, if there is one."""
-    return text_result(fields.get("briefing") or json_text.line_of(fields), fields, ok=fields["ok"])
+    text = fields.get("briefing") or clean_json(json_text.line_of(fields))
+    return text_result(text, fields, ok=fields["ok"])
 
 
 def tool_failure(
@@ -246,15 +248,15 @@ def tool_failure(
     """
     workflow = arguments.get("workflow")
     fields = failure_fields(error, workflow if isinstance(workflow, str) else None)
-    text = f"{fields['code']}: {fields['message']}"
+    text = f"{fields['code']}: {clean(fields['message'])}"
     answer: Fields = {"ok": False, "error": fields}
     step = find_step(fields) if find_step is not None else None
     if find_step is not None:
         answer["next"] = next_fields(step)
     hint = fields["hint"]
     if hint and not is_command_hint(hint):
-        text += f"\n{hint}"
+        text += f"\n{clean(hint)}"
         hint = ""
     if step is not None or hint:
-        text += f"\nnext: {hint if step is None else step.text}"
+        text += f"\nnext: {clean(hint if step is None else step.text)}"
     return text_result(text, answer, ok=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 from holdfast import __version__
 from holdfast.answers import failure_fields
@@ -48,6 +49,13 @@ class App:
 
     def cancel(self, id: Json) -> None:
         """End what runs for this request."""
+
+    def do_due_work(self) -> float | None:
+        """Do what was put off and is due; return the seconds until more is due, ``None`` for never.
+
+        It is called before the server waits for a request.
+        """
+        return None
 
     def close(self) -> None:
         """End everything that runs."""
@@ -106,10 +114,17 @@ class Server:
 
     def serve(self) -> None:
         try:
-            for line in self._pipe.lines():
+            for line in self._pipe.lines(self._do_due_work):
                 self._handle(line)
         finally:
             self._app.close()
+
+    def _do_due_work(self) -> float | None:
+        try:
+            return self._app.do_due_work()
+        except Exception as error:  # noqa: BLE001 - nothing ends the server
+            sys.stderr.write(f"holdfast mcp: {failure_fields(error)['message']}\n")
+            return None
 
     def _handle(self, line: bytes | TooLong) -> None:
         request: Message | None = None

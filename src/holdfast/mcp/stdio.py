@@ -21,7 +21,7 @@ from holdfast.mcp.messages import EDGE_BYTES, render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Self
 
     from holdfast.core.types import Fields
@@ -80,11 +80,16 @@ class Pipe:
         for fd in (self._in, self._out, self._signals, self._wakeup):
             os.close(fd)
 
-    def lines(self) -> Iterator[bytes | TooLong]:
-        """Yield lines without their ends, until the client closes or a signal ends the server."""
+    def lines(
+        self, before_wait: Callable[[], float | None] = lambda: None
+    ) -> Iterator[bytes | TooLong]:
+        """Yield lines without their ends, until the client closes or a signal ends the server.
+
+        ``before_wait`` is called before each wait; it returns the longest wait, in seconds.
+        """
         line: bytearray | TooLong = bytearray()
         size = _MIN_CHUNK_BYTES
-        while not self._is_closed and (chunk := self._read(size)):
+        while not self._is_closed and (chunk := self._read(size, before_wait)):
             # Read a long line in large chunks; an ordinary one needs no large buffer.
             size = min(size * 2, _MAX_CHUNK_BYTES) if len(chunk) == size else _MIN_CHUNK_BYTES
             *pieces, tail = chunk.split(b"\n")
@@ -96,11 +101,13 @@ class Pipe:
         if line:
             yield line if isinstance(line, TooLong) else bytes(line)
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int, before_wait: Callable[[], float | None]) -> bytes:
         """Return the next chunk; empty if the client is gone or a signal ends the server."""
         try:
             while True:
-                ready = [fd for fd, _ in self._poll.poll()]
+                wait_s = before_wait()
+                wait_ms = None if wait_s is None else wait_s * 1000 + 1
+                ready = [fd for fd, _ in self._poll.poll(wait_ms)]
                 # Ignore other signals: waiting for a lock uses SIGALRM.
                 if self._signals in ready and not END_SIGNALS.isdisjoint(
                     os.read(self._signals, 64)

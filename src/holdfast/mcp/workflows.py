@@ -17,6 +17,7 @@ from holdfast.answers import workflow_view
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.core.next_step import step_of_hint
+from holdfast.core.visible import clean_json
 from holdfast.errors import HoldfastError, Refused
 from holdfast.mcp import workflow_tools
 from holdfast.mcp.messages import (
@@ -138,10 +139,11 @@ class WorkflowApp(App):
             if end == "/briefing":
                 text = keeper.briefing(workflow=name)
             elif end == "/log":
-                text = json_text.dumps(keeper.log(workflow=name))
+                text = clean_json(json_text.dumps(keeper.log(workflow=name)))
             else:
                 receipt = keeper.show(workflow=name)
-                text = json_text.dumps(workflow_view(receipt.state, receipt.record))
+                view = workflow_view(receipt.state, receipt.record)
+                text = clean_json(json_text.dumps(view))
         except Refused as refused:
             raise _no_resource(uri, refused.message) from None
         return [{"uri": uri, "mimeType": _RESOURCES[end][0], "text": text}]

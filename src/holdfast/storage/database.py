@@ -28,6 +28,7 @@ from stat import S_ISLNK, S_ISREG
 from holdfast import errors
 from holdfast.errors import Fault, not_writable
 from holdfast.system.disk import Lock
+from holdfast.workspace.location import RECOVERED, names_in, sign_ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ MIGRATIONS: tuple[str, ...] = ()
 """Statements that bring a ledger to the next schema: the first makes version 2 of version 1."""
 SCHEMA_VERSION = 1 + len(MIGRATIONS)
 """The version of ``schema.sql``."""
-RECOVERED = ".recovered"
-"""Added to the name of a ledger that a repair made and has not put in place yet."""
+ARCHIVES = "archives"
+"""The folder of archives, in the ledger's folder."""
 PAGE_BYTES = 4096
 _MAX_JOURNAL_PAGES = 500
 BESIDE = ("-wal", "-shm", "-journal")
@@ -289,11 +290,17 @@ class Database:
             return
 
     def close(self) -> None:
-        """Move the whole journal into the database and close it, before the file is moved."""
+        """Move the whole journal into the database and close it, before the file is moved.
+
+        Raise ``Fault`` if a reader keeps the journal in use: what is only there would be lost.
+        """
         assert self._connection is not None
         self.roll_back()
         try:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
+            _, frames, moved_frames = self._connection.execute(checkpoint).fetchone()
+            if frames != moved_frames:
+                raise errors.busy(f"the ledger {self.path}", self.path)
             self._connection.close()
         except Error as error:
             raise self._fault(error) from error
@@ -383,7 +390,7 @@ class Database:
         """
         fresh = f"{self.path}.new-{os.getpid()}"
         try:
-            for name in os.listdir(self.folder):
+            for name in names_in(self.folder):
                 if name.startswith(f"{NAME}.new"):  # A killed process did not put it in place.
                     self._disk.remove(os.path.join(self.folder, name))
             # SQLite gives the files beside it the same permissions.
@@ -400,6 +407,7 @@ class Database:
             is_free = not os.path.lexists(self.path) and self._belongs_here()
             if not (is_free and self.lock.is_current):
                 raise moved(self.folder)
+            sign_ledger(self.folder, self._disk)
             self._put_in_place(fresh)
         except Error as error:
             raise self._fault(error) from error
@@ -421,6 +429,17 @@ class Database:
         self._disk.move(source, self.path)
         self._disk.sync_folder(self.folder)
 
+    def exchange(self, fresh: str) -> None:
+        """Put a complete and closed database in the place of this one, under the lock.
+
+        If the process is killed, the next writer finishes this, and a reader finds the old one
+        complete.
+        """
+        self.close()
+        self._disk.move(fresh, self.path + RECOVERED)
+        self._disk.sync_folder(self.folder)
+        finish_recovery(self.path, self._disk)
+
     def move_in(self, old: Database) -> bool:
         """Move another ledger's database here; return False if there is one here already."""
         self.acquire_lock()
@@ -430,6 +449,8 @@ class Database:
             old.acquire()
             try:
                 old.close()
+                self._move_archives(old)
+                sign_ledger(self.folder, self._disk)
                 self._put_in_place(old.path)
                 self._disk.sync_folder(old.folder)
             finally:
@@ -437,6 +458,17 @@ class Database:
         finally:
             self.release()
         return True
+
+    def _move_archives(self, old: Database) -> None:
+        """Move the archives before their ledger, which is of no use elsewhere without them."""
+        source, target = (os.path.join(folder, ARCHIVES) for folder in (old.folder, self.folder))
+        if not os.path.isdir(source):
+            return
+        self._disk.make_folder(target, 0o700)
+        for name in sorted(os.listdir(source)):
+            self._disk.move_across(os.path.join(source, name), os.path.join(target, name))
+        self._disk.sync_folder(target)
+        self._disk.remove_folder(source)
 
     # Opening
 
@@ -618,6 +650,27 @@ def connect_damaged(path: str) -> Connection:
         file.write(count.to_bytes(4, "big"))
     connection = _sqlite3.connect(path, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+    return connection
+
+
+def connect_archive(path: str) -> Connection:
+    """Open an archive to read it. It never changes, so SQLite need not lock it.
+
+    Raise ``OSError`` if there is no such file.
+    """
+    os.stat(path)
+    uri = f"file:{uri_path(path)}?mode=ro&immutable=1"
+    return _sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
+def make_archive(path: str, disk: Disk) -> Connection:
+    """Make an empty archive, and begin a transaction on it. Close it to make it durable."""
+    disk.remove(path)
+    disk.create(path, b"", 0o600)
+    connection = _sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA fullfsync = ON")
+    connection.executescript(f"BEGIN;\n{_schema()}")
     return connection
 
 

@@ -14,21 +14,22 @@ from __future__ import annotations
 import os
 from _json import encode_basestring as _quoted
 from _operator import ne
-from itertools import compress
+from itertools import compress, islice
 from time import time_ns
 
 from holdfast.core import json_text
 from holdfast.core.json_text import digest, dumps
 from holdfast.errors import INSTALL_NEWER, Fault, damaged_ledger
-from holdfast.storage.database import PAGE_BYTES, Database
+from holdfast.storage.database import ARCHIVES, PAGE_BYTES, Database
 from holdfast.system import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from holdfast.core.types import Draft, Event, Fields
+    from holdfast.storage.archives import Archives
     from holdfast.system.disk import Disk
 
     Row = tuple[Any, ...]
@@ -72,10 +73,14 @@ _PUT_STATE = (
     " ON CONFLICT (stream) DO UPDATE SET version = excluded.version, hash = excluded.hash,"
     " state = excluded.state, digest = excluded.digest"
 )
-_PUT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({', '.join('?' * 12)})"
-_KEEP_EVENT = _PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
+PUT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({', '.join('?' * 12)})"
+_KEEP_EVENT = PUT_EVENT.replace("INSERT", "INSERT OR IGNORE", 1)
 _NEWEST_EVENT = "SELECT seq, hash, v FROM events ORDER BY seq DESC LIMIT 1"
 _EVENTS = f"SELECT {EVENT_COLUMNS} FROM events"
+_LAST_VERSION = (
+    "SELECT max(version) FROM (SELECT max(version) AS version FROM events WHERE stream = ?"
+    " UNION ALL SELECT version FROM streams WHERE stream = ?)"
+)
 _RECORD = (
     "worktree", "path", "stream", "seq", "digest", "size", "mtime_ns", "inode", "device",
     "written_ns",
@@ -91,7 +96,16 @@ _PUT_UNPLACED = (
     " DO UPDATE SET value = excluded.value WHERE value <> excluded.value"
 )
 _MAX_CACHED_STREAMS = 20
+_MAX_CACHED_CHARACTERS = 1_000_000
+"""About the size of all states that are kept, as JSON, unless one of them alone is larger."""
+_COPIED_AT_ONCE = 20_000
 _MAX_SEQ = 2**63 - 1
+
+
+OWN_STREAM = "_ledger"
+"""The ledger's own stream. The id of a workflow cannot begin with an underscore."""
+ARCHIVED = "events_archived"
+"""The type of the event that names an archive, and the number and digest of its events."""
 
 
 class BadEvent(ValueError):
@@ -143,8 +157,13 @@ class Ledger:
 
         State is never changed in place, so it can be reused until its row changes.
         """
+        self._cached_characters = 0
         self._texts = json_text.FieldTexts()
         self._boot: str | None = None
+        self.archives_folder = os.path.join(folder, ARCHIVES)
+        self._archives: Archives | None = None
+        self.absent_events = 0
+        """The number of events in archives that ``check_archives`` could not read."""
 
     # The whole
 
@@ -181,8 +200,13 @@ class Ledger:
 
     def stream_names(self) -> list[str]:
         """Return the streams that have events, in the order of their first."""
-        query = "SELECT stream FROM events GROUP BY stream ORDER BY min(seq)"
-        return [row[0] for row in self.database.rows(query)]
+        query = "SELECT min(seq), stream FROM events GROUP BY stream ORDER BY min(seq)"
+        rows = [*self.database.rows(query)]
+        archives = self.archives()
+        if archives is not None:
+            for name in archives.readable_names():
+                rows += archives.rows(name, query)
+        return list(dict.fromkeys(row[1] for row in sorted(rows)))
 
     def stream(self, name: str) -> Stream | None:
         """Return the stream of this name with its state; ``None`` if it does not exist."""
@@ -202,6 +226,22 @@ class Ledger:
             by_client = self.states(f"{ACTIVE} AND session_pid = ?", pid)
             streams += [stream for stream in by_client if stream.row["stream"] not in names]
         return streams
+
+    def completed_by(self, session: str, most: int) -> Stream | None:
+        """Return the workflow that a session completed last, among the ``most`` that ended last.
+
+        Without that limit, a new session would look at every workflow that ever ended.
+        """
+        newest = "ORDER BY updated_at DESC, seq DESC"
+        inner = f"SELECT stream FROM streams WHERE {ENDED} {newest} LIMIT ?"
+        where = f"streams.stream IN ({inner}) AND status = 'completed' AND session_id = ?"
+        return next(self.states(f"{where} {newest} LIMIT 1", most, session), None)
+
+    def ended_before(self, at: str) -> list[Fields]:
+        """Return the rows of ended workflows whose last event is here and older than ``at``."""
+        last = "SELECT 1 FROM events WHERE events.seq = streams.seq AND events.at < ?"
+        where = f"{ENDED} AND kind = 'workflow' AND updated_at < ? AND EXISTS ({last})"
+        return self.rows(f"{where} ORDER BY updated_at, seq", at, at)
 
     def unread(self) -> list[str]:
         """Return the paths that active workflows require and that were not read yet."""
@@ -275,8 +315,11 @@ class Ledger:
         return state
 
     def _remember(self, row: Row, state: Any) -> Stream:
-        if len(self._stream_cache) >= _MAX_CACHED_STREAMS:
+        self._cached_characters += len(row[_STATE + 3])
+        is_full = len(self._stream_cache) >= _MAX_CACHED_STREAMS
+        if is_full or self._cached_characters > _MAX_CACHED_CHARACTERS:
             self._stream_cache.clear()
+            self._cached_characters = len(row[_STATE + 3])
         stream = Stream(self._row_of(row), state)
         self._stream_cache[row[0]] = row, stream
         return stream
@@ -286,18 +329,39 @@ class Ledger:
     def events(
         self, stream: str | None = None, *, after: int = 0, upto: int = _MAX_SEQ
     ) -> Iterator[Event]:
-        """Yield the events of one stream or of all, with ``after < seq <= upto``, in order."""
+        """Yield the events of one stream or of all, with ``after < seq <= upto``, in order.
+
+        Raise ``Fault`` if some of them are in an archive that cannot be read: for a stream at its
+        first event, for all after the last one.
+        """
         if stream is None:
-            return self._events("WHERE seq > ? AND seq <= ? ORDER BY seq", after, upto)
+            clause = "WHERE seq > ? AND seq <= ? ORDER BY seq"
+            return self._read(self._to_the_end(self._rows_of_all(clause, after, upto), after))
         # The index by version finds a stream's events, and their order by version is that by seq.
         clause = "WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY version"
-        return self._events(clause, stream, after, upto)
+        rows = self._rows_of_all(clause, stream, after, upto)
+        return self._read(rows if after else self._from_the_first(rows, stream))
 
     def newest(self, stream: str | None = None, limit: int = -1) -> Iterator[Event]:
-        """Yield the events of one stream or of all, newest first."""
+        """Yield the events of one stream or of all, newest first.
+
+        Those in an archive that cannot be read are left out.
+        """
         if stream is None:
-            return self._events("ORDER BY seq DESC LIMIT ?", limit)
-        return self._events("WHERE stream = ? ORDER BY version DESC LIMIT ?", stream, limit)
+            rows = self._rows_of_all("ORDER BY seq DESC LIMIT ?", limit, newest=True)
+            return self._read(rows if limit < 0 else islice(rows, limit))
+        return self._newest_of(stream, limit)
+
+    def _newest_of(self, stream: str, limit: int) -> Iterator[Event]:
+        query = "WHERE stream = ? ORDER BY version DESC LIMIT ?"
+        version = _MAX_SEQ
+        for event in self._events(query, stream, limit):
+            version, limit = event["version"], limit - 1
+            yield event
+        if version > 1 and limit and self.archives() is not None:
+            query = "WHERE stream = ? AND version < ? ORDER BY version DESC LIMIT ?"
+            rows = self._rows_of_all(query, stream, version, limit, newest=True)
+            yield from self._read(rows if limit < 0 else islice(rows, limit))
 
     def last_seq(self, stream: str, *, besides: str) -> int:
         """Return the seq of a stream's last event of another type than ``besides``; 0 if none."""
@@ -308,19 +372,175 @@ class Ledger:
 
     def event_at(self, seq: int, hash: str) -> Event | None:
         """Return the event with this seq and hash; ``None`` when it is not in the chain."""
-        return next(self._events("WHERE seq = ? AND hash = ?", seq, hash), None)
+        rows = self._rows_or_archived("WHERE seq = ? AND hash = ?", seq, hash)
+        return next(self._read(rows), None)
 
     def find_request(self, id: str) -> list[Event]:
-        """Return the events that a request recorded."""
-        first = next(self._events("WHERE id = ?", id), None)
+        """Return the events that a request recorded.
+
+        Raise ``Fault`` if there are none, and an archive that may have them cannot be read.
+        """
+        first = next(self._read(self._rows_or_archived("WHERE id = ?", id)), None)
         if first is None:
+            self._refuse_missing_archive()
             return []
-        return [first, *self._events("WHERE id > ? AND id < ? ORDER BY seq", f"{id}.", f"{id}/")]
+        others = self._rows_or_archived("WHERE id > ? AND id < ? ORDER BY seq", f"{id}.", f"{id}/")
+        return [first, *self._read(others)]
 
     def hash_at(self, seq: int) -> str:
         """Return the hash of an event; empty if there is none."""
-        row = self.database.row("SELECT hash FROM events WHERE seq = ?", (seq,))
-        return row[0] if row is not None else ""
+        row = next(self._rows_or_archived("WHERE seq = ?", seq), None)
+        return row[11] if row is not None else ""
+
+    # Archives
+
+    def archives(self) -> Archives | None:
+        """Return the archives of this ledger; ``None`` if nothing was archived."""
+        if not os.path.isdir(self.archives_folder):
+            return None
+        identity = self.identity()
+        if self._archives is None or self._archives.identity != identity:
+            from holdfast.storage.archives import Archives
+
+            self._archives = Archives(self.archives_folder, identity)
+        return self._archives
+
+    def archived(self) -> list[Fields]:
+        """Return the data of the events that name archives, without those that are not needed.
+
+        After an import, the ledger itself has what was archived elsewhere.
+        """
+        own = self._events("WHERE stream = ? ORDER BY version", OWN_STREAM)
+        listed = [event["data"] for event in own if event["type"] == ARCHIVED]
+        archives = self.archives() if listed else None
+        names = () if archives is None else archives.names()
+        return [data for data in listed if data["archive"] in names or self._lacks(data["first"])]
+
+    def _lacks(self, seq: int) -> bool:
+        """Return whether an event is neither here nor in an archive that can be read."""
+        try:
+            return not self.hash_at(seq)
+        except Fault:
+            return True
+
+    def check_archives(self, *, is_whole: bool) -> list[Fields]:
+        """Return ``archive``, ``why`` and ``events`` of each archive that is missing or damaged.
+
+        Until the next call, it is left out of what is read. ``is_whole``: check every event of
+        the archives, else only whether they can be opened.
+        """
+        listed = {str(data.get("archive")): data for data in self.archived()}
+        archives = self.archives()
+        self.absent_events = 0
+        found = []
+        if listed or archives is not None:
+            from holdfast.storage.archives import check
+
+            found = check(archives, listed, is_whole=is_whole)
+            self.absent_events = sum(lost["events"] for lost in found)
+        return found
+
+    def _refuse_missing_archive(self) -> None:
+        """Raise ``Fault`` if an archive is not in its folder."""
+        archives = self.archives()
+        names = () if archives is None else archives.readable_names()
+        missing = [data["archive"] for data in self.archived() if data["archive"] not in names]
+        if missing:
+            from holdfast.storage.archives import unreadable
+
+            raise unreadable(os.path.join(self.archives_folder, missing[0]), "it is missing")
+
+    def archived_seqs(self) -> set[int]:
+        """Return the seqs of all events in archives."""
+        archives = self.archives()
+        rows = () if archives is None else archives.add((), _EVENTS, ())
+        return {row[0] for row in rows}
+
+    def with_archived(self, rows: Iterator[Row], *others: str) -> Iterator[Row]:
+        """Yield rows of events of this ledger with those of its archives, by seq.
+
+        ``others`` are the paths of further archives.
+        """
+        archives = self.archives()
+        if archives is None:
+            if not others:
+                return rows
+            from holdfast.storage.archives import Archives
+
+            archives = Archives(self.archives_folder, self.identity())
+        return archives.add(rows, f"{_EVENTS} ORDER BY seq", (), *others)
+
+    def has_all_of(self, archive: str) -> bool:
+        """Return whether the ledger itself has every event of an archive."""
+        archives = self.archives()
+        assert archives is not None
+        query = "SELECT seq, hash FROM events ORDER BY seq"
+        own = self.database.rows(query)
+        has = True
+        for row in archives.rows(archive, query):
+            has = has and row in own  # Both are in order.
+        return has
+
+    def copy_to(self, other: Ledger, archived: set[str]) -> None:
+        """Copy everything but the events of archived streams into a new ledger.
+
+        The states of these streams are stored as of their last event.
+        """
+        for number, row in enumerate(self.own_rows(), 1):
+            if row[3] not in archived:
+                other.insert_row(row)
+            if number % _COPIED_AT_ONCE == 0:
+                other.commit("copy")
+                other.begin()
+        for row in self.whole_rows():
+            stored = row
+            if row[0] in archived and row[_STATE + 1] != row[_VERSION]:
+                state = (row[0], row[_VERSION], row[_HASH], dumps(self._state_of(row)))
+                stored = (*row[:_STATE], *state, _digest_of(state))
+            other.put_whole(stored)
+        for table, columns in (("records", len(_RECORD)), ("facts", 2)):
+            insert = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
+            for row in self.database.rows(f"SELECT * FROM {table}"):
+                other.database.execute(insert, row)
+        other._head = self.head()  # The last event may be archived; the next one continues it.
+
+    def partly_archived(self, rows: list[Row]) -> dict[str, Row]:
+        """Return those rows of ``STREAMS`` whose first event cannot be read, by their streams."""
+        if not self.absent_events:
+            return {}
+        first = {row[0]: next(self.raw_rows(row[0]), None) for row in rows}
+        return {row[0]: row for row in rows if (first[row[0]] or (0,) * 5)[4] != 1}
+
+    def _rows_of_all(self, clause: str, *values: object, newest: bool = False) -> Iterator[Row]:
+        """Yield rows of the ledger and of its archives, in the order of seq."""
+        rows = self.database.rows(f"{_EVENTS} {clause}", values)
+        archives = self.archives()
+        if archives is None:
+            return rows
+        return archives.add(rows, f"{_EVENTS} {clause}", values, newest=newest)
+
+    def _rows_or_archived(self, clause: str, *values: object) -> Iterator[Row]:
+        """Yield rows of the ledger; if there are none, those of its archives."""
+        rows = list(self.database.rows(f"{_EVENTS} {clause}", values))
+        archives = None if rows else self.archives()
+        if archives is None:
+            return iter(rows)
+        return archives.add((), f"{_EVENTS} {clause}", values)
+
+    def _from_the_first(self, rows: Iterator[Row], stream: str) -> Iterator[Row]:
+        """Yield the rows of a stream; raise ``Fault`` if an archive with its first is missing."""
+        first = next(rows, None)
+        if (first is None and self.last_version(stream)) or (first and first[4] != 1):
+            self._refuse_missing_archive()
+        if first is not None:
+            yield first
+            yield from rows
+
+    def _to_the_end(self, rows: Iterator[Row], after: int) -> Iterator[Row]:
+        """Yield rows of all streams, and then raise ``Fault`` if an archive is missing."""
+        yield from rows
+        if not after:
+            self._refuse_missing_archive()
 
     def damage(self) -> list[str]:
         """Return the faults that SQLite finds in the database itself."""
@@ -337,8 +557,20 @@ class Ledger:
 
     def stored_states(self) -> dict[str, tuple[int, Any]]:
         """Return the stored state of each stream whose row is whole, after its version."""
-        rows = filter(is_whole, self.database.rows(STREAMS))
-        return {row[0]: stored_state(row) for row in rows}
+        return {row[0]: stored_state(row) for row in self.whole_rows()}
+
+    def whole_rows(self) -> Iterator[Row]:
+        """Yield the rows of ``STREAMS`` that are as they were written."""
+        return filter(is_whole, self.database.rows(STREAMS))
+
+    def row_names(self) -> Iterator[str]:
+        """Yield the streams that have a row."""
+        return (row[0] for row in self.database.rows("SELECT stream FROM streams"))
+
+    def put_whole(self, row: Row) -> None:
+        """Insert a row of ``STREAMS`` as it is, with its state."""
+        self.database.execute(_PUT_STREAM, row[:_STATE])
+        self.database.execute(_PUT_STATE, row[_STATE:])
 
     def has_whole_tables(self) -> bool:
         """True if every stream has a row and a state as they were written."""
@@ -348,24 +580,32 @@ class Ledger:
         return all(rows) and counts in (None, (len(rows), len(rows)))
 
     def last_version(self, stream: str) -> int:
-        """Return the number of a stream's last event, 0 if it has none."""
+        """Return the number of a stream's last event, archived or not; 0 if it has none."""
         if not json_text.is_encodable(stream):
             return 0
-        row = self.database.row("SELECT max(version) FROM events WHERE stream = ?", (stream,))
+        row = self.database.row(_LAST_VERSION, (stream, stream))
         return row[0] or 0 if row is not None else 0
 
     def raw_rows(self, stream: str | None = None) -> Iterator[Row]:
         """Yield the rows of events, of one stream or of all, as they are stored."""
         if stream is None:
             return self.raw_rows_after(0)
-        return self.database.rows(f"{_EVENTS} WHERE stream = ? ORDER BY version", (stream,))
+        return self._rows_of_all("WHERE stream = ? ORDER BY version", stream)
 
     def raw_rows_after(self, seq: int) -> Iterator[Row]:
-        return self.database.rows(f"{_EVENTS} WHERE seq > ? ORDER BY seq", (seq,))
+        return self._rows_of_all("WHERE seq > ? ORDER BY seq", seq)
+
+    def own_rows(self) -> Iterator[Row]:
+        """Yield the rows of the events that are not archived, in order."""
+        return self.database.rows(f"{_EVENTS} ORDER BY seq")
 
     def _events(self, clause: str, *values: object, is_checked: bool = False) -> Iterator[Event]:
+        """Yield events that are not archived; see ``_read``."""
+        return self._read(self.database.rows(f"{_EVENTS} {clause}", values), is_checked=is_checked)
+
+    def _read(self, rows: Iterable[Row], *, is_checked: bool = False) -> Iterator[Event]:
         """Yield events; raise ``Fault`` for one that is damaged, by its hash if ``is_checked``."""
-        for row in self.database.rows(f"{_EVENTS} {clause}", values):
+        for row in rows:
             try:
                 if is_checked:
                     check_event(row)
@@ -512,7 +752,7 @@ class Ledger:
 
     def insert_row(self, row: Row) -> None:
         """Add an event that has its seq and hash already."""
-        self.database.execute(_PUT_EVENT, row)
+        self.database.execute(PUT_EVENT, row)
         self._head = (row[0], row[11])
         self._journal_bytes += len(row[7])
 
@@ -646,7 +886,9 @@ def line_of(row: Row) -> str:
 def row_of(line: bytes) -> Row:
     """Return the row of a line of JSON; raise as ``read_event`` and ``check_event`` do."""
     try:
-        event = json_text.loads(line, strict=True)
+        event = json_text.loads(
+            line, strict=True, depth=json_text.MAX_EVENT_DEPTH, values=json_text.MAX_EVENT_VALUES
+        )
     except json_text.BadJson as bad:
         raise BadEvent(bad.why) from None
     if not isinstance(event, dict):

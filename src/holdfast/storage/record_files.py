@@ -11,7 +11,8 @@ import os
 from os.path import lexists
 
 from holdfast.core.json_text import digest
-from holdfast.system.disk import MAX_RECORD_BYTES, free_name, old_of
+from holdfast.system.disk import MAX_RECORD_BYTES, free_name, old_names
+from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 MAX_TRIES = 200
 """The number of attempts to write a file while another tool, such as git clean, removes it."""
 _MAX_REMEMBERED = 20
+_MAX_REMEMBERED_BYTES = 1_000_000
+"""About the size of all records that are remembered, unless one of them alone is larger."""
 _EMPTY = b"{}"
 """The content of a record file without a record."""
 
@@ -39,6 +42,7 @@ class RecordFiles:
         self._note = note
         self._written: dict[str, tuple[str, bytes]] = {}
         """The last content that this process wrote to each path, and the hash of its event."""
+        self._remembered_bytes = 0
 
     def read(self, path: str) -> bytes | None:
         """Return the record's bytes, cut off if too large; ``None`` if there is no file."""
@@ -46,8 +50,11 @@ class RecordFiles:
 
     def remember(self, path: str, event_hash: str, data: bytes) -> None:
         """Remember the record of an event, so that it need not be compared by its digest."""
-        if len(self._written) >= _MAX_REMEMBERED:
+        self._remembered_bytes += len(data)
+        is_full = len(self._written) >= _MAX_REMEMBERED
+        if is_full or self._remembered_bytes > _MAX_REMEMBERED_BYTES:
             self._written.clear()
+            self._remembered_bytes = len(data)
         self._written[path] = event_hash, data
 
     def wrote(self, path: str, event_hash: str, data: bytes) -> bool:
@@ -67,7 +74,7 @@ class RecordFiles:
         try:
             mode = os.stat(path).st_mode & 0o777
         except OSError:
-            mode = 0o666
+            mode = 0o600
         try:
             stat = self._disk.create(spare, data, mode)
         except FileNotFoundError:
@@ -114,30 +121,32 @@ class RecordFiles:
         """Return True if a file was set aside here, which explains why the record is missing."""
         folder, name = os.path.split(path)
         try:
-            return any(other.startswith(f"{name}.rejected-") for other in os.listdir(folder))
+            return any(other.startswith(f"{name}.rejected-") for other in names_in(folder))
         except OSError:
             return False
 
     def put(
         self, spare: str, path: str, expected: bytes | None, *, durable: bool = False
-    ) -> str | None:
+    ) -> list[str]:
         """Replace the record by the spare.
 
-        If the replaced content was not ``expected``, keep it to be adopted and return its path.
+        If replaced content was not ``expected``, keep it to be adopted and return its paths.
         """
-        replaced = self._disk.replace(
-            path, spare, is_new=expected is None, durable=durable, or_busy=True
-        )
-        return None if replaced is None else self._discard_spare(spare, path, replaced, expected)
+        replaced = self._disk.replace(path, spare, is_new=expected is None, durable=durable)
+        return self._discard(replaced, path, expected) if replaced else replaced
 
-    def _discard_spare(
-        self, spare: str, path: str, content: bytes, expected: bytes | None = None
-    ) -> str | None:
-        """Remove a spare whose content is known; else keep it, and return its new path."""
-        if content != expected and content.strip() != _EMPTY and not self._is_own(content):
-            return self._keep(spare, path)
-        self._disk.remove(spare)
-        return None
+    def _discard(self, names: list[str], path: str, expected: bytes | None = None) -> list[str]:
+        """Remove files whose content is known; keep the others, and return their new paths."""
+        saved = []
+        for name in names:
+            content = self._disk.read_own(name, MAX_RECORD_BYTES + 1, or_busy=True)
+            if content is None:
+                continue
+            if content == expected or content.strip() == _EMPTY or self._is_own(content):
+                self._disk.remove(name)
+            else:
+                saved.append(self._keep(name, path))
+        return saved
 
     def drop(self, spare: str) -> None:
         """Remove a spare that is not needed. If that fails, the next writer removes it."""
@@ -189,7 +198,7 @@ class RecordFiles:
     def _put_aside(self, source: str, path: str) -> str:
         target = self.set_aside(source, self.read(source) or b"", path)
         self._note(
-            f"what was saved as {os.path.basename(path)} when a writer died is kept as "
+            f"what was saved as {os.path.basename(path)} during a write is kept as "
             f"{os.path.basename(target)}"
         )
         return target
@@ -200,11 +209,11 @@ class RecordFiles:
         self._disk.move(source, target)
         return target
 
-    def reset(self, path: str) -> str | None:
+    def reset(self, path: str) -> list[str]:
         """Replace a record by an empty object. Keep an edited record as ``remove`` does."""
         return self.put(self.prepare(path, _EMPTY + b"\n")[0], path, None)
 
-    def remove(self, path: str) -> str | None:
+    def remove(self, path: str) -> list[str]:
         """Remove a record. If an editor changed it, keep it to be adopted and return its path."""
         spare = _spare(path)
         if lexists(spare):
@@ -212,9 +221,8 @@ class RecordFiles:
         try:
             self._disk.move(path, spare)
         except FileNotFoundError:
-            return None
-        raw = self._disk.read_own(spare, MAX_RECORD_BYTES + 1, or_busy=True)
-        return None if raw is None else self._discard_spare(spare, path, raw)
+            return []
+        return self._discard([spare], path)
 
 
 def _spare(path: str) -> str:
@@ -222,10 +230,10 @@ def _spare(path: str) -> str:
     return f"{folder}/.{name}.holdfast"
 
 
-def _spares(path: str) -> tuple[str, str]:
+def _spares(path: str) -> list[str]:
     """Return the names that a killed writer may have left files under, the older content first."""
     spare = _spare(path)
-    return old_of(spare), spare
+    return [*old_names(spare), spare]
 
 
 def _saved(path: str) -> list[str]:

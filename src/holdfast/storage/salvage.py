@@ -19,7 +19,6 @@ from itertools import islice
 from holdfast.storage.database import (
     BESIDE,
     PAGE_BYTES,
-    RECOVERED,
     Error,
     connect_damaged,
     finish_recovery,
@@ -33,6 +32,7 @@ from holdfast.storage.ledger import (
     is_whole,
     stored_state,
 )
+from holdfast.workspace.location import RECOVERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ _JOURNAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 _MAX_VARINT_BYTES = 8  # A ninth is needed from 2**56 on.
 _MAX_IMAGES = 3
+_MAX_BYTES = 1 << 34
+"""The largest ledger that is repaired. A repair takes as much memory as the ledger has bytes."""
 """The number of images of a page that are tried as the continuation of a row."""
 _INTEGER_BYTES = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}
 """Bytes of a column by its serial type. 0 is NULL; 8 and 9 are the integers 0 and 1."""
@@ -76,7 +78,7 @@ class Damaged:
         self._disk = disk
         disk.make_folder(folder, 0o700)
         self._remove_copy()
-        self._files = {end: disk.read_own(path + end) for end in ("", "-wal")}
+        self._files = {end: disk.read_own(path + end, _MAX_BYTES) for end in ("", "-wal")}
         for end, data in self._files.items():
             if data is not None:
                 disk.create(self._copy + end, data, 0o600)
@@ -102,6 +104,10 @@ class Damaged:
     def states(self) -> dict[str, tuple[int, Any]]:
         """Return the stored state of each stream whose row is whole, after its version."""
         return {row[0]: stored_state(row) for row in self._streams}
+
+    def whole_rows(self) -> list[Row]:
+        """Return the rows of streams, with their states, that are as they were written."""
+        return self._streams
 
     def fact(self, name: str) -> str:
         row = next(self._read("SELECT value FROM facts WHERE name = ?", name), ("",))
@@ -161,7 +167,7 @@ def journal_goes_on(path: str, disk: Disk, head: tuple[int, str], *, is_shown: b
     Its uncommitted events count only if a record shows later events (``is_shown``), which proves
     that those were committed.
     """
-    committed, others = _journal_pages(disk.read_own(f"{path}-wal") or b"")
+    committed, others = _journal_pages(disk.read_own(f"{path}-wal", _MAX_BYTES) or b"")
     pages = [*committed, *others] if is_shown else committed
     later = (row for row in _rows_on(pages) if row[0] > head[0])
     last = (head[0], *(None,) * 10, head[1])

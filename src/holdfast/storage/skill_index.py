@@ -8,6 +8,9 @@ A writer marks the file as doubtful before an event that adds or removes a workf
 after the event. If that writer is killed in between, or cannot write, the next transaction rebuilds
 the index from the ledger. An index that was removed by hand is rebuilt by the next event of a
 workflow in it, or by ``status``.
+
+Other programs may write the file, but nothing is adopted from it. When it is replaced, content that
+the ledger does not have is kept beside it, and a note says so.
 """
 
 from __future__ import annotations
@@ -17,15 +20,32 @@ import os
 from holdfast.core import json_text
 from holdfast.core.record_formats import spec_of
 from holdfast.core.workflow import is_active
-from holdfast.errors import Fault, Refused
+from holdfast.errors import Fault, Refused, refuse_newer
+from holdfast.storage.record_files import RecordFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Protocol
 
-    from holdfast.core.types import Fields, Workflow
+    from holdfast.core.types import Fields, Json, Workflow
+    from holdfast.storage.ledger import Ledger
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
+
+    class Source(Protocol):
+        """What an index needs of the store."""
+
+        ledger: Ledger
+
+        def skill_rows(self, worktree: str) -> list[Fields]:
+            """Return the ledger's rows of the workflows that a worktree's index lists."""
+
+        def note(self, text: str) -> None:
+            """Add a note to the answer."""
+
+        def tracked(self) -> list[str]:
+            """Return the files of Holdfast that git tracks in this worktree; none is written."""
+
 
 NAME = ".claude/workflow-state/index.json"
 VERSION = "1.0"
@@ -40,6 +60,8 @@ _LAST = b'"last_activity": "'
 _TIME = len("2026-11-15T20:31:06.123Z")
 _HEAD_END = len(_HEAD) + _TIME
 _QUOTE = ord('"')
+_KEYS = {"schema_version", "updated_at", "active_workflows", "_holdfast"}
+_LASTING = ("id", "skill", "feature", "started_at")
 
 
 def row_of(source: Fields | Workflow) -> Fields:
@@ -74,15 +96,15 @@ def is_listed(state: Workflow) -> bool:
 
 
 class Index:
-    """The index of one worktree. ``rows`` returns the ledger's rows of its active workflows."""
+    """The index of one worktree. ``source`` knows the ledger's rows of its workflows."""
 
-    def __init__(
-        self, disk: Disk, root: str, worktree: str, rows: Callable[[str], list[Fields]]
-    ) -> None:
+    def __init__(self, disk: Disk, root: str, worktree: str, source: Source) -> None:
         self._disk = disk
+        self._root = root
         self._path = os.path.join(root, NAME)
         self._worktree = worktree
-        self._rows = rows
+        self._source = source
+        self._files = RecordFiles(disk, self._is_own, source.note)
         self._before: bytes | None = None
 
     def doubt(self) -> None:
@@ -97,7 +119,7 @@ class Index:
     def is_doubtful(self) -> bool:
         """Return True if a writer may have been killed between an event and the index update."""
         raw = self._disk.read_own(self._path)
-        return raw is None or raw[_DOUBT:] == b"1}\n}\n"
+        return raw is None or _is_doubtful(raw)
 
     def write(self, state: Workflow, *, has_left: bool) -> None:
         """Add a workflow or replace its line; remove it if it ``has_left`` this index."""
@@ -108,8 +130,9 @@ class Index:
         others = [line for line in lines if not line.startswith(_key(state["id"]))]
         if not has_left:
             others.append(_line(row_of(state)))
-        self._make_folders()
-        self._disk.replace_view(self._path, _joined(sorted(others), state["updated_at"].encode()))
+        before = self._before or b""
+        doubted = before[:_DOUBT] + b"1" + before[_DOUBT + 1 :]
+        self._replace(_joined(sorted(others), state["updated_at"].encode()), doubted)
 
     def note_activity(self, state: Workflow) -> None:
         """Update ``last_activity`` of a workflow in the index, if the file is small."""
@@ -131,22 +154,61 @@ class Index:
 
     def is_current(self) -> bool:
         """Return True if the file has exactly the ledger's rows. No file is needed for none."""
-        rows = [row_of(row) for row in self._rows(self._worktree)]
+        rows = [row_of(row) for row in self._source.skill_rows(self._worktree)]
         raw = self._disk.read_own(self._path) or b""
         return not rows or rows_in(raw) == sorted(rows, key=_id_of)
 
     def rebuild(self) -> None:
-        """Write the index from the ledger. Do nothing if there is no file and no workflow."""
-        rows = [row_of(row) for row in self._rows(self._worktree)]
+        """Write the index from the ledger. Do nothing if there is no file and no workflow.
+
+        Raise ``Fault`` if a newer Holdfast wrote the file.
+        """
+        before = self._disk.read_own(self._path) or b""
+        if not before.startswith(_HEAD):
+            refuse_newer(NAME, _version_in(before), 1)
+        rows = [row_of(row) for row in self._source.skill_rows(self._worktree)]
         if rows:
             newest = max(row["last_activity"] for row in rows)
         elif os.path.lexists(self._path):
-            raw = self._disk.read_own(self._path) or b""
-            newest = raw[len(_HEAD) : _HEAD_END].decode(errors="replace")
+            newest = before[len(_HEAD) : _HEAD_END].decode(errors="replace")
         else:
             return
+        self._replace(rendered(rows, newest), None)
+
+    def _replace(self, data: bytes, expected: bytes | None) -> None:
+        """Put a new index in place. Keep what the ledger does not have, unless it is expected."""
         self._make_folders()
-        self._disk.replace_view(self._path, rendered(rows, newest))
+        spare, _ = self._files.prepare(self._path, data, self._root)
+        for saved in self._files.put(spare, self._path, expected):
+            raw = self._files.read(saved) or b""
+            kept = os.path.basename(self._files.set_aside(saved, raw, self._path))
+            self._source.note(
+                f"{NAME} is made from the ledger; what was written there is kept as {kept}"
+            )
+
+    def _is_own(self, raw: bytes) -> bool:
+        """Return True if the content has nothing that is not in the ledger, in any layout."""
+        try:
+            document = json_text.loads(raw.strip(b"\0 \t\r\n") or b"{}")
+        except json_text.BadJson:
+            return False
+        if not document:
+            return True
+        rows = document.get("active_workflows") if isinstance(document, dict) else None
+        if not isinstance(rows, list) or not document.keys() <= _KEYS:
+            return False
+        return all(self._is_own_row(row, is_doubtful=_is_doubtful(raw)) for row in rows)
+
+    def _is_own_row(self, row: Json, *, is_doubtful: bool) -> bool:
+        """Return True if a row shows a workflow of the ledger; if it ``is_doubtful``, as it was."""
+        name = row.get("id") if isinstance(row, dict) else None
+        stream = self._source.ledger.stream(name) if isinstance(name, str) else None
+        if stream is None or not isinstance(row, dict):
+            return False
+        own = row_of(stream.row)
+        return row.keys() <= own.keys() and (
+            is_doubtful or all(row.get(key, own[key]) == own[key] for key in _LASTING)
+        )
 
     def _make_folders(self) -> None:
         """Make the index's folder and ``completed`` in it, which scripts use but do not make.
@@ -165,23 +227,26 @@ class Indexes:
         self,
         workspace: Workspace,
         disk: Disk,
-        rows: Callable[[str], list[Fields]],
-        note: Callable[[str], None],
+        source: Source,
     ) -> None:
         self._workspace = workspace
         self._disk = disk
-        self._rows = rows
-        self._note = note
+        self._source = source
         self._is_busy = False
         """True during an update, because a rebuild loads records, which may cause another event."""
 
     def of(self, worktree: str) -> Index | None:
-        """Return the worktree's index; ``None`` if the worktree no longer exists."""
+        """Return the worktree's index; ``None`` if the worktree is gone, or git tracks the file."""
         root = self._workspace.root_of(worktree)
         if root is None:
             return None
         self._workspace.inside(root, NAME)
-        return Index(self._disk, root, worktree, self._rows)
+        return self._at(root, worktree)
+
+    def _at(self, root: str, worktree: str) -> Index | None:
+        if worktree == self._workspace.name and NAME in self._source.tracked():
+            return None
+        return Index(self._disk, root, worktree, self._source)
 
     def doubted(self, before: Workflow | None, after: Workflow) -> list[Index]:
         """Mark the indexes that an event will change as doubtful, and return them.
@@ -205,7 +270,7 @@ class Indexes:
             for index in moved:
                 index.doubt()
         except (OSError, Refused) as error:
-            self._note(f"the index could not be written ({error})")
+            self._source.note(f"the index could not be written ({error})")
             return []
         return moved
 
@@ -225,11 +290,11 @@ class Indexes:
                     has_left = True
             else:
                 worktree = state["worktree"]
-                own = Index(self._disk, root, worktree, self._rows) if root else self.of(worktree)
+                own = self._at(root, worktree) if root else self.of(worktree)
                 if own is not None:
                     own.note_activity(state)
         except (OSError, Fault, Refused) as error:
-            self._note(f"the index could not be written ({error})")
+            self._source.note(f"the index could not be written ({error})")
             return False
         finally:
             self._is_busy = False
@@ -242,7 +307,20 @@ class Indexes:
             if own is not None and own.is_doubtful():
                 own.rebuild()
         except (OSError, Fault, Refused) as error:
-            self._note(f"the index could not be written ({error})")
+            self._source.note(f"the index could not be written ({error})")
+
+
+def _is_doubtful(raw: bytes) -> bool:
+    return raw[_DOUBT:] == b"1}\n}\n"
+
+
+def _version_in(raw: bytes) -> object:
+    """Return the version that a file states; ``None`` if it states none."""
+    try:
+        document = json_text.loads(raw)
+    except json_text.BadJson:
+        return None
+    return document.get("schema_version") if isinstance(document, dict) else None
 
 
 def _id_of(row: Fields) -> str:

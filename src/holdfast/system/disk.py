@@ -2,13 +2,28 @@
 
 A test can therefore record the operations and replay every state that a power cut could cause. A
 ``Lock`` serializes the writers of a workspace.
+
+Files that are made are for their owner alone (0600, folders 0700), whatever the umask says. What
+root makes in another user's folder belongs to that user, who would be locked out otherwise.
 """
 
 from __future__ import annotations
 
 import os
-from errno import EFBIG, EINVAL, ELOOP, ENXIO, EXDEV
-from stat import S_ISDIR, S_ISREG
+from errno import (
+    EEXIST,
+    EFBIG,
+    EINVAL,
+    ELOOP,
+    EMLINK,
+    ENOSYS,
+    ENOTSUP,
+    ENXIO,
+    EOPNOTSUPP,
+    EPERM,
+    EXDEV,
+)
+from stat import S_IMODE, S_ISDIR, S_ISREG
 
 from holdfast.system import kernel
 
@@ -19,6 +34,8 @@ if TYPE_CHECKING:
 _PIECE = 64 * 1024
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
+_OWN_FILE = 0o600
+_OWN_FOLDER = 0o700
 SPARE = ".tmp"
 """The suffix of a view's temporary file. The writer's process id precedes it."""
 MAX_RECORD_BYTES = 16 * 1024 * 1024
@@ -26,6 +43,9 @@ MAX_RECORD_BYTES = 16 * 1024 * 1024
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """The largest size, in bytes, of a file that is read as a whole into memory."""
 _MAX_MARK_BYTES = 4096
+_MAX_CAPTURED = 8
+_NO_LINKS = (EPERM, ENOSYS, ENOTSUP, EOPNOTSUPP, EINVAL, EMLINK)
+"""The errors of file systems that have no hard links."""
 FOLDER = b"\x00a folder"
 ODD = b"\x00a pipe or a device"
 BUSY = b"\x00being written"
@@ -54,13 +74,24 @@ class Disk:
         """
         return _read_from(path, _TO_READ | os.O_NOFOLLOW, most, or_busy=or_busy)
 
+    def read_end(self, path: str, most: int) -> bytes:
+        """Return the last ``most`` bytes of an ordinary file; raise ``OSError`` if it is none."""
+        fd = os.open(path, _TO_READ)
+        try:
+            stat = os.fstat(fd)
+            if not S_ISREG(stat.st_mode):
+                raise _not_ordinary(path)
+            return os.pread(fd, most, max(0, stat.st_size - most))
+        finally:
+            os.close(fd)
+
     def open_read(self, path: str) -> int:
         """Open an ordinary file; raise ``OSError`` if it is a link or anything else."""
         fd = os.open(path, _TO_READ | os.O_NOFOLLOW)
         if S_ISREG(os.fstat(fd).st_mode):
             return fd
         os.close(fd)
-        raise OSError(EINVAL, "it is not an ordinary file", path)
+        raise _not_ordinary(path)
 
     def is_being_written(self, path: str) -> bool:
         """Return True if the kernel reports that a process has the file open for writing."""
@@ -73,29 +104,42 @@ class Disk:
         finally:
             os.close(fd)
 
-    def make_folder(self, path: str, mode: int = 0o777) -> None:
+    def make_folder(self, path: str, mode: int = _OWN_FOLDER) -> None:
         """Make a folder and all folders above it that do not exist yet."""
-        os.makedirs(path, mode, exist_ok=True)
+        try:
+            self.add_folder(path, mode)
+        except FileNotFoundError:
+            above = os.path.dirname(path)
+            if above == path:
+                raise
+            self.make_folder(above, mode)
+            self.add_folder(path, mode)
 
-    def add_folder(self, path: str, mode: int = 0o777) -> None:
+    def add_folder(self, path: str, mode: int = _OWN_FOLDER) -> None:
         """Make a folder inside an existing one, unless it exists already."""
         try:
             os.mkdir(path, mode)
         except FileExistsError:
             if not os.path.isdir(path):
                 raise
+            return
+        _settle_new(path, path, mode)
 
-    def extend(self, path: str, data: bytes, *, is_own: bool = False) -> None:
-        """Append to a file; create it if it does not exist.
+    def extend(
+        self, path: str, data: bytes, *, is_own: bool = False, mode: int = _OWN_FILE
+    ) -> None:
+        """Append to a file; create it with this mode if it does not exist.
 
-        With ``is_own``, refuse a link and a pipe, and create a file that only its owner can read.
+        With ``is_own``, refuse a link and a pipe.
         """
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         if is_own:
-            fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-        else:
-            fd = os.open(path, flags, 0o666)
+            flags |= os.O_NOFOLLOW | os.O_NONBLOCK
+        is_new = not os.path.exists(path)
+        fd = os.open(path, flags | os.O_CREAT, mode)
         try:
+            if is_new:
+                _settle_new(fd, path, mode)
             self.write(fd, data)
         finally:
             os.close(fd)
@@ -120,16 +164,16 @@ class Disk:
         os.close(fd)
 
     def create(
-        self, path: str, data: bytes, mode: int = 0o666, *, durable: bool = False
+        self, path: str, data: bytes, mode: int = _OWN_FILE, *, durable: bool = False
     ) -> os.stat_result:
         """Create a file and return its status; raise ``FileExistsError`` if the name is taken."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(path, flags, mode)
         try:
             self.write(fd, data)
+            stat = _settle_new(fd, path, mode)
             if durable:
                 self.sync(fd)
-            stat = os.fstat(fd)
         except BaseException:
             os.close(fd)
             self.remove(path)
@@ -155,36 +199,49 @@ class Disk:
         os.chmod(path, stat.st_mode & 0o7777)
 
     def replace(
-        self,
-        path: str,
-        spare: str,
-        *,
-        is_new: bool = False,
-        durable: bool = False,
-        or_busy: bool = False,
-    ) -> bytes | None:
-        """Replace a file by ``spare``; return the content that was replaced, ``None`` for no file.
+        self, path: str, spare: str, *, is_new: bool = False, durable: bool = False
+    ) -> list[str]:
+        """Put the file ``spare`` at ``path``; return the names that hold what it replaced.
 
-        The two are exchanged in one step, so a reader always sees a complete file, and what an
-        editor saved just before is not lost: it is in ``spare``. ``is_new`` is a hint that the file
-        does not exist; the result is correct if the hint is wrong. ``or_busy`` is as in
-        ``read_own``.
+        What an editor saved at ``path`` just before is not lost: it is under one of these names,
+        the oldest first. Usually there is one, ``spare`` itself, because the two files are
+        exchanged in one step, so that a reader always sees a complete file.
+
+        Where the file system cannot exchange, the file at ``path`` is first renamed, which keeps
+        whatever was saved there, and ``spare`` then takes the free name. If another program was
+        faster, its file is renamed, too. ``is_new`` is a hint that the file does not exist; the
+        result is correct if the hint is wrong.
         """
         if not is_new:
             try:
-                self.exchange(spare, path)
+                if self.exchange(spare, path):
+                    return [spare]
             except FileNotFoundError:
-                pass
+                is_new = True
+        return self._replace_in_steps(path, spare, is_new=is_new, durable=durable)
+
+    def _replace_in_steps(self, path: str, spare: str, *, is_new: bool, durable: bool) -> list[str]:
+        """Replace a file that does not exist, or on a file system that cannot exchange files."""
+        replaced: list[str] = []
+        for name in old_names(spare):
+            if not is_new and not os.path.lexists(name):
+                try:
+                    self.move(path, name)
+                    replaced.append(name)
+                except FileNotFoundError:
+                    pass
+            try:
+                self.move_to_free(spare, path, durable=durable)
+            except FileExistsError:
+                if is_new:
+                    return self.replace(path, spare, durable=durable)
+            except OSError:
+                if replaced and not os.path.lexists(path):
+                    self.move(replaced[-1], path)
+                raise
             else:
-                return self.read_own(spare, MAX_RECORD_BYTES + 1, or_busy=or_busy)
-        try:
-            self.link(spare, path)
-        except FileExistsError:
-            return self.replace(path, spare, durable=durable, or_busy=or_busy)
-        if durable:
-            self.sync_folder(os.path.dirname(path))
-        self.remove(spare)
-        return None
+                return replaced
+        raise FileExistsError(EEXIST, "other programs keep writing it", path)
 
     def replace_view(self, path: str, data: bytes, *, durable: bool = False) -> None:
         """Replace a file that only Holdfast writes. Its earlier content is not kept.
@@ -194,7 +251,7 @@ class Disk:
         spare = f"{path}.{os.getpid()}{SPARE}"
         self.remove(spare)
         try:
-            self.create(spare, data, 0o600, durable=durable)
+            self.create(spare, data, durable=durable)
             self.move(spare, path)
             if durable:
                 self.sync_folder(os.path.dirname(path))
@@ -205,8 +262,8 @@ class Disk:
     def update(self, path: str, edit: Callable[[bytes], dict[int, bytes] | None]) -> bool:
         """Overwrite the bytes at the offsets that ``edit`` returns for a file's content.
 
-        Return False if there is no such file, or ``edit`` returns ``None``. Raise ``OSError`` if it
-        is too large to be read.
+        Return False if there is no such file, if another program changes it meanwhile, or if
+        ``edit`` returns ``None``. Raise ``OSError`` if it is too large to be read.
         """
         try:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -217,36 +274,78 @@ class Disk:
             if not S_ISREG(stat.st_mode):
                 return False
             if stat.st_size > MAX_FILE_BYTES:
-                raise OSError(EFBIG, f"it has more than {MAX_FILE_BYTES:,} bytes", path)
+                raise _too_large(path)
             raw = os.read(fd, _PIECE)
             if len(raw) == _PIECE:
-                raw += _read_rest(fd, None)
+                raw += _read_rest(fd, path, None)
             pieces = edit(raw)
             if pieces:
-                edited = bytearray(raw)
+                if _has_changed(fd, stat):
+                    return False
+                edited, end = bytearray(raw), 0
                 for offset, data in pieces.items():
                     edited[offset : offset + len(data)] = data
+                    end = max(end, offset + len(data))
                 start = min(pieces)
-                os.pwrite(fd, edited[start:], start)
+                os.pwrite(fd, edited[start:end], start)
         finally:
             os.close(fd)
         return pieces is not None
 
-    def exchange(self, path: str, other: str) -> None:
-        """Swap two files, in one step if the file system can, else by way of a third name."""
-        if kernel.exchange(path, other):
-            return
-        aside = old_of(path)
-        self.remove(aside)
-        self.link(other, aside)
-        self.move(path, other)
-        self.move(aside, path)
+    def exchange(self, path: str, other: str) -> bool:
+        """Swap two files in one step. Return False if the file system cannot."""
+        return kernel.exchange(path, other)
 
     def link(self, source: str, target: str) -> None:
         os.link(source, target)
 
     def move(self, source: str, target: str) -> None:
         os.rename(source, target)
+
+    def move_to_free(self, source: str, target: str, *, durable: bool = False) -> None:
+        """Rename a file to a name that no file has; raise ``FileExistsError`` if it is taken.
+
+        If ``durable``, a power cut leaves the file under one of the two names, and under the new
+        one afterwards. Without hard links and without such a rename, the name is only looked at: a
+        file that another program saves there between the look and the rename is lost.
+        """
+        if not self._link_or_move(source, target):
+            if os.path.lexists(target):
+                raise FileExistsError(EEXIST, os.strerror(EEXIST), target)
+            self.move(source, target)
+        if durable:
+            self.sync_folder(os.path.dirname(target))
+        self.remove(source)
+
+    def _link_or_move(self, source: str, target: str) -> bool:
+        """Give a file a second name, or rename it. Return False if only ``rename`` is possible."""
+        try:
+            self.link(source, target)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return kernel.move_to_free(source, target)
+        return True
+
+    def can_keep_saves(self, folder: str) -> tuple[bool, bool, bool]:
+        """Try what ``replace`` needs to keep what an editor saves at that moment.
+
+        Return whether two files can be exchanged, whether a file can take a name only if it is
+        free, and whether the kernel tells that a file is being written.
+        """
+        one, other = (os.path.join(folder, f".holdfast-{os.getpid()}-{end}") for end in "ab")
+        try:
+            self.create(one, b"", 0o600)
+            self.create(other, b"", 0o600)
+            can_exchange = self.exchange(one, other)
+            fd = self.open_read(other)
+            has_leases = kernel.lease_refused(fd) is not None
+            self.close(fd)
+            self.remove(other)
+            return can_exchange, self._link_or_move(one, other), has_leases
+        finally:
+            self.remove(one)
+            self.remove(other)
 
     def move_across(self, source: str, target: str) -> None:
         """Move a file, a link or a folder to a free name, which may be on another file system.
@@ -282,8 +381,10 @@ class Disk:
         when ``wait_s`` seconds have passed.
         """
         while True:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = os.open(path, flags, _OWN_FILE)
             try:
+                _settle_new(fd, path, _OWN_FILE)
                 kernel.lock(fd, path, wait_s)
             except BaseException:
                 os.close(fd)
@@ -375,9 +476,26 @@ def _close_inherited() -> None:
 os.register_at_fork(after_in_child=_close_inherited)
 
 
-def old_of(spare: str) -> str:
-    """Return the third name that ``Disk.exchange`` uses on a file system that cannot exchange."""
-    return f"{spare}.old"
+def _settle_new(file: int | str, path: str, mode: int) -> os.stat_result:
+    """Give a new file its permissions, despite the umask, and its owner; return its status.
+
+    ``file`` is its descriptor, or the path of a folder. What root makes gets its folder's owner.
+    """
+    stat = os.stat(file)
+    if S_IMODE(stat.st_mode) != mode and stat.st_uid == os.geteuid():
+        os.chmod(file, mode)
+        stat = os.stat(file)
+    if not stat.st_uid:
+        above = os.stat(os.path.dirname(path))
+        if above.st_uid:
+            os.chown(file, above.st_uid, above.st_gid)
+            stat = os.stat(file)
+    return stat
+
+
+def old_names(spare: str) -> list[str]:
+    """Return the names of what ``Disk.replace`` replaces on a file system that cannot exchange."""
+    return [f"{spare}.old", *[f"{spare}.old-{number}" for number in range(2, _MAX_CAPTURED + 1)]]
 
 
 def free_name(path: str) -> str:
@@ -402,24 +520,47 @@ def _read_from(path: str, flags: int, most: int | None, *, or_busy: bool = False
         if not S_ISREG(stat.st_mode):
             return FOLDER if S_ISDIR(stat.st_mode) else ODD
         if most is None and stat.st_size > MAX_FILE_BYTES:
-            raise OSError(EFBIG, f"it has more than {MAX_FILE_BYTES:,} bytes", path)
+            raise _too_large(path)
+        if or_busy and kernel.has_writer(fd):
+            # Ask before reading: a writer that ends between the two would be missed.
+            return BUSY
         data = os.read(fd, _PIECE)
         if len(data) == _PIECE:
-            data += _read_rest(fd, most)
-        return BUSY if or_busy and kernel.has_writer(fd) else data
+            data += _read_rest(fd, path, most)
+        return data
     finally:
         os.close(fd)
 
 
-def _read_rest(fd: int, most: int | None) -> bytes:
-    """Return the rest of a file, cut off after ``most`` bytes or a little more."""
+def _has_changed(fd: int, before: os.stat_result) -> bool:
+    now = os.fstat(fd)
+    return (now.st_size, now.st_mtime_ns, now.st_nlink) != (
+        before.st_size, before.st_mtime_ns, before.st_nlink,
+    )  # fmt: skip
+
+
+def _read_rest(fd: int, path: str, most: int | None) -> bytes:
+    """Return the rest of a file, cut off after ``most`` bytes or a little more.
+
+    Without ``most``, raise ``OSError`` if it has grown too large since it was opened.
+    """
     pieces = []
     size, data = 0, b" "
-    while data and (most is None or size < most):
+    while data and size < (MAX_FILE_BYTES if most is None else most):
         data = os.read(fd, 1 << 20)
         pieces.append(data)
         size += len(data)
+    if data and most is None:
+        raise _too_large(path)
     return b"".join(pieces)
+
+
+def _not_ordinary(path: str) -> OSError:
+    return OSError(EINVAL, "it is not an ordinary file", path)
+
+
+def _too_large(path: str) -> OSError:
+    return OSError(EFBIG, f"it has more than {MAX_FILE_BYTES:,} bytes", path)
 
 
 def _copy_and_remove(source: str, target: str) -> None:

@@ -16,10 +16,12 @@ from _signal import (  # type: ignore[import-not-found]
     signal,
 )
 from errno import EAGAIN, EINVAL, ENOSYS, ENOTSUP, ENOTTY, EOPNOTSUPP
+from stat import S_IWUSR
 
 from holdfast.errors import busy
 
 _AT_FDCWD = -100
+_RENAME_NO_REPLACE = 1
 _RENAME_EXCHANGE = 2
 _NOT_SUPPORTED = (ENOSYS, EINVAL, EOPNOTSUPP)
 _renameat2 = 0
@@ -32,12 +34,27 @@ _renameat2 = 0
 def exchange(path: str, other: str) -> bool:
     """Swap two files in one step. Return False if the file system cannot.
 
-    Raise ``OSError`` for any other failure. ``_ctypes`` is enough to make the system call. After a
-    failure the call is repeated with ``ctypes``, which takes two milliseconds to import, to get the
-    error number.
+    Raise ``OSError`` for any other failure.
+    """
+    return _rename(path, other, _RENAME_EXCHANGE)
+
+
+def move_to_free(path: str, target: str) -> bool:
+    """Rename a file to a name that no file has. Return False if the file system cannot check that.
+
+    Raise ``FileExistsError`` if the name is taken, or ``OSError`` for any other failure.
+    """
+    return _rename(path, target, _RENAME_NO_REPLACE)
+
+
+def _rename(path: str, other: str, flag: int) -> bool:
+    """Call ``renameat2``. Return False if the system or the file system does not support the flag.
+
+    ``_ctypes`` is enough to make the system call. After a failure the call is repeated with
+    ``ctypes``, which takes two milliseconds to import, to get the error number.
     """
     global _renameat2  # noqa: PLW0603
-    arguments = _AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
+    arguments = _AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(other), flag
     try:
         import _ctypes
 
@@ -65,9 +82,19 @@ def exchange(path: str, other: str) -> bool:
 
 
 def has_writer(fd: int) -> bool:
-    """Return True if the kernel reports that a process has the file open for writing.
+    """Return True if a process has the file open for writing.
 
-    The kernel does not grant a read lease on such a file.
+    The kernel does not grant a read lease on such a file. Where it grants none at all, the open
+    files of all processes that this user may examine are searched.
+    """
+    is_busy = lease_refused(fd)
+    return _is_open_elsewhere(fd) if is_busy is None else is_busy
+
+
+def lease_refused(fd: int) -> bool | None:
+    """Return whether a writer prevents a read lease; ``None`` if leases are not available.
+
+    The lease ends when the file is closed.
     """
     try:
         # The kernel announces a writer that opens the file during the lease by a signal. SIGURG is
@@ -75,9 +102,44 @@ def has_writer(fd: int) -> bool:
         fcntl.fcntl(fd, fcntl.F_SETSIG, SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
-        return error.errno == EAGAIN
+        # Network file systems have no leases, and nobody gets one on another user's file.
+        return True if error.errno == EAGAIN else None
     except AttributeError:  # a system without leases
+        return None
+    return False
+
+
+def _is_open_elsewhere(fd: int) -> bool:
+    """Search ``/proc`` for a process that has the file open for writing, this one included."""
+    try:
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
+        processes = _process_ids()
+    except OSError:
         return False
+    stat = os.fstat(fd)
+    return any(_has_open(f"/proc/{process}/fd", name, stat) for process in processes)
+
+
+def _process_ids() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def _has_open(folder: str, name: str, stat: os.stat_result) -> bool:
+    """Return True if the process with this folder of descriptors has the file open for writing."""
+    try:
+        descriptors = os.listdir(folder)
+    except OSError:
+        return False  # It is another user's process, or has ended.
+    for descriptor in descriptors:
+        link = f"{folder}/{descriptor}"
+        try:
+            # Look at the name first: a file on a server that does not answer must not be touched.
+            is_it = os.readlink(link).endswith(name) and os.path.samestat(os.stat(link), stat)
+            # The permissions of the link are those of the open file.
+            if is_it and os.lstat(link).st_mode & S_IWUSR:
+                return True
+        except OSError:
+            continue  # It was closed at this moment.
     return False
 
 

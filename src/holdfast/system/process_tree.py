@@ -1,9 +1,13 @@
 """Find and end the processes that a command started; find those that started this one.
 
 A command leads a session of its own, so its process group has its pid. Detached processes, which
-left the group, are found through ``/proc`` by their parents, sessions and groups. Without ``/proc``
-only the group can be ended. The command itself is waited for last: while it is a zombie, no other
-process can get its pid.
+left the group, are found through ``/proc`` by their parents, sessions and groups, and by a name for
+the run that all of them inherit in their environment. Without ``/proc`` only the group can be
+ended. The command itself is waited for last: while it is a zombie, no other process can get its
+pid.
+
+Run as a script, this module is the guard of one command: it ends the command if the process that
+runs it is killed (``command_guard``).
 """
 
 from __future__ import annotations
@@ -16,17 +20,26 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
 
+RUN_VARIABLE = "HOLDFAST_RUN"
+"""The variable with the names of the runs that a process belongs to, the innermost last."""
 _PROC = "/proc"
 _DEAD = (b"Z", b"X")
+_TERM_GRACE_S = 2.0
+_SCAN_PAUSE_S = 0.02
+_LAST_SCANS = 3
+"""Scans in a row that must find nothing: a process may be starting another one meanwhile."""
+_MAX_GUARD_S = 60.0
+"""The time for which a guard tries to end processes that the kernel holds."""
 
 
 class ProcessTree:
     """A command that leads its own session, and all processes that it started."""
 
-    __slots__ = ("_command", "_detached")
+    __slots__ = ("_command", "_detached", "_run")
 
-    def __init__(self, command: subprocess.Popen[bytes]) -> None:
+    def __init__(self, command: subprocess.Popen[bytes], run: str = "") -> None:
         self._command = command
+        self._run = run
         self._detached: dict[int, bytes] = {}
 
     def has_ended(self) -> bool:
@@ -42,14 +55,11 @@ class ProcessTree:
             return True
 
     def find_detached(self) -> None:
-        """Remember descendants that left the group, while their parents are still alive."""
+        """Remember descendants that left the group."""
         leader = self._command.pid
         processes = _processes()
-        pids, before = {leader}, 0
-        while len(pids) > before:
-            before = len(pids)
-            pids |= {pid for pid, process in processes.items() if pids & process.belongs_to}
-        for pid in pids & processes.keys():
+        roots = {leader, *_of_run(processes, self._run)}
+        for pid in _descendants(roots, processes):
             if processes[pid].group != leader:
                 self._detached[pid] = processes[pid].since
 
@@ -120,6 +130,22 @@ def _read_stat(pid: str) -> list[bytes]:
         return []
 
 
+def _descendants(roots: set[int], processes: dict[int, _Process]) -> set[int]:
+    """Return the live processes among ``roots``, and all that belong to one of them."""
+    pids, before = roots, 0
+    while len(pids) > before:
+        before = len(pids)
+        pids = pids | {pid for pid, process in processes.items() if pids & process.belongs_to}
+    return pids & processes.keys()
+
+
+def _of_run(processes: dict[int, _Process], run: str) -> Iterator[int]:
+    """Yield the processes that inherited the name of a run, even if their parents have ended."""
+    for pid in processes if run else ():
+        if run in process_facts(pid)[1].get(RUN_VARIABLE, "").split():
+            yield pid
+
+
 def process_facts(pid: int) -> tuple[str, dict[str, str]]:
     """Return a process's name and environment; both empty if it has ended or is another user's."""
     try:
@@ -148,3 +174,102 @@ def _send(how: Callable[[int, int], None], pid: int, number: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+# The guard: a process of its own, as it has to live on when the one that started it is killed
+
+
+class _Guard:
+    """What a guard knows of its command."""
+
+    def __init__(self, run: str, output: str) -> None:
+        self._run = run
+        self._output = output
+        """The pipe of the command's output, as ``/proc`` names it."""
+        self._leader = 0
+        self._since = b""
+
+    def wait(self) -> None:
+        """Return when the process that runs the command has ended: its end of a pipe is closed.
+
+        Meanwhile it sends the pid of the command.
+        """
+        line = b""
+        while chunk := os.read(0, 64):
+            line += chunk
+            if line.endswith(b"\n"):
+                self._leader = int(line)
+                self._since = _since(self._leader)
+
+    def end_all(self) -> None:
+        """Ask all processes of the command to end; kill those that do not."""
+        import time
+
+        begin = time.monotonic()
+        empty_scans = 0
+        asked: set[tuple[int, bytes]] = set()
+        while empty_scans < _LAST_SCANS and time.monotonic() < begin + _MAX_GUARD_S:
+            is_patient = time.monotonic() < begin + _TERM_GRACE_S
+            found = self._find()
+            empty_scans = 0 if found else empty_scans + 1
+            for member in found - asked if is_patient else found:
+                _send(os.kill, member[0], signal.SIGTERM if is_patient else signal.SIGKILL)
+            asked |= found
+            time.sleep(_SCAN_PAUSE_S)
+
+    def end_group(self) -> None:
+        """Do the same where only the group is known."""
+        import time
+
+        if self._leader and _send(os.killpg, self._leader, signal.SIGTERM):
+            time.sleep(_TERM_GRACE_S)
+            _send(os.killpg, self._leader, signal.SIGKILL)
+
+    def _find(self) -> set[tuple[int, bytes]]:
+        """Return pid and time of every process of the command."""
+        processes = _processes()
+        processes.pop(os.getpid(), None)
+        roots = set(_of_run(processes, self._run))
+        # A process that was forked and has not yet become the command has its output only.
+        roots |= {pid for pid in processes if self._output in _open_files(pid)}
+        leader = processes.get(self._leader)
+        if self._leader and (leader is None or leader.since == self._since):
+            roots.add(self._leader)
+        return {(pid, processes[pid].since) for pid in _descendants(roots, processes)}
+
+
+def _since(pid: int) -> bytes:
+    """Return when a process was started, as ``/proc`` says it; empty if it is gone."""
+    stat = _read_stat(str(pid))
+    return stat[19] if len(stat) > 19 else b""
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    """Yield the names of the files that a process has open."""
+    folder = f"{_PROC}/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:  # It has ended, or is another user's.
+        return
+    for name in names:
+        try:
+            yield os.readlink(f"{folder}/{name}")
+        except OSError:
+            continue
+
+
+def _guard(run: str, output: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    guard = _Guard(run, output)
+    guard.wait()
+    if _processes():
+        guard.end_all()
+    else:
+        guard.end_group()
+
+
+if __name__ == "__main__":
+    import sys
+
+    _guard(*sys.argv[1:])

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from errno import EACCES, EPERM, EROFS
-from stat import S_ISREG
+from os.path import samestat
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from holdfast.core.json_text import is_encodable
 from holdfast.core.record_formats import FORMATS
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 LEDGER = "ledger.db"
 """The file name of the ledger."""
+INSTALLED = "installed.json"
+"""The file name of the journal of what ``holdfast init`` changed, beside the ledger."""
+RECOVERED = ".recovered"
+"""Added to the name of a ledger that a repair made and has not put in place yet."""
 _UNREAD = "unread"
 OLD_LEDGER = "ledger.ndjson"
 """The file name of a version 0.1 ledger."""
@@ -31,6 +36,8 @@ NOTES = "CLAUDE.local.md"
 """An agent's own notes, which may describe a workflow."""
 PLANS = os.path.join("CLAUDE", "Plan")
 """The folder of an agent's plans, each in a folder of its own."""
+MILESTONES = "documentation/milestones/_active"
+"""The folder with one folder for each initiative, unless the settings name another one."""
 MAIN = "."
 """The name of the main worktree."""
 _NAME_FILE = "holdfast-worktree"
@@ -38,6 +45,10 @@ _NAME_FILE = "holdfast-worktree"
 
 Git's own name for a worktree does not identify it: git reuses the name of a removed worktree.
 """
+_MADE = "made"
+"""The file beside a ledger that shows that it was made there (``sign_ledger``)."""
+_MADE_WITHIN_NS = 10_000_000_000
+_TOKEN_DIGITS = 32
 _NEW = "*"
 """The suffix of a linked worktree's name until something is recorded in it."""
 
@@ -53,8 +64,13 @@ _IGNORED = (
 _COMMIT_DIGITS = (40, 64)
 _OBJECT_START_BYTES = 64
 """Enough of a compressed object to tell its kind."""
+_ACROSS = "GIT_DISCOVERY_ACROSS_FILESYSTEM"
+"""The variable with which git looks for a repository on the file systems above, too."""
 _IN_A_PROJECT = "run holdfast in a project's folder"
 _MAX_READ_BYTES = 16 * 1024 * 1024
+_MAX_CONTAINED_FOLDERS = 100
+MAX_NAMES = 100_000
+"""The number of names that are read of one folder."""
 _RECORD_PREFIXES = tuple(line.partition("*")[0] for line in _IGNORED[1:])
 """The beginnings of all record paths."""
 OWN_PREFIXES = (_IGNORED[0], *_RECORD_PREFIXES)
@@ -65,23 +81,64 @@ _IGNORED_SETTINGS = ".claude/settings.local.json"
 """A person's own settings of the client, which ``init --local`` writes."""
 
 
-def person_folder(variable: str = "XDG_CONFIG_HOME", default: str = ".config") -> str:
-    """Return the folder of a person's own settings and approvals. A repository cannot change it."""
+def person_path(variable: str = "XDG_CONFIG_HOME", default: str = ".config") -> str:
+    """Return the path of a person's own folder, which may be in the workspace by mistake."""
     base = os.environ.get(variable, "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), default)
     return os.path.join(base, "holdfast")
 
 
-def _list_of_ledgers() -> str:
+def person_folder(
+    root: str, variable: str = "XDG_CONFIG_HOME", default: str = ".config"
+) -> str | None:
+    """Return the folder of a person's own settings and approvals, which are trusted.
+
+    Return ``None`` if it is inside the workspace at ``root``: whoever made the repository could
+    have put anything there.
+    """
+    folder = person_path(variable, default)
+    return None if is_inside(folder, root) else folder
+
+
+def _list_of_ledgers(root: str) -> str | None:
     """Return the path of the file that lists the ledgers this person's Holdfast made."""
-    state = person_folder("XDG_STATE_HOME", os.path.join(".local", "state"))
-    return os.path.join(state, "ledgers")
+    state = person_folder(root, "XDG_STATE_HOME", os.path.join(".local", "state"))
+    return None if state is None else os.path.join(state, "ledgers")
 
 
-def is_own_ledger(folder: str) -> bool:
-    """Return True if this person's Holdfast made the ledger in this folder."""
-    return os.path.realpath(folder) in _read(_list_of_ledgers()).split("\n")
+def sign_ledger(folder: str, disk: Disk) -> None:
+    """Leave a file beside a new ledger that shows that it was made in this folder.
+
+    It has a secret name of the ledger, the folder's inode and the time. What was unpacked from an
+    archive or checked out has another inode, and a file's change time cannot be set.
+    """
+    path = os.path.join(folder, _MADE)
+    stat = os.stat(folder)
+    text = f"{os.urandom(16).hex()} {stat.st_ino} {stat.st_ctime_ns}\n"
+    disk.remove(path)
+    disk.create(path, text.encode(), durable=True)
+
+
+def is_own_ledger(folder: str, root: str) -> bool:
+    """Return True if the ledger in this folder was made here, or by this person's Holdfast.
+
+    ``root`` is the workspace that the folder belongs to.
+    """
+    path = os.path.join(folder, _MADE)
+    try:
+        made, here = os.lstat(path), os.stat(folder)
+        if not S_ISREG(made.st_mode):
+            return False  # A link could borrow the proof of another ledger.
+        token, inode, at = _read(path).split(" ")
+        if inode == str(here.st_ino) and abs(made.st_ctime_ns - int(at)) < _MADE_WITHIN_NS:
+            return True
+        # A copy, or what a backup restored, has the token of a ledger that this person made.
+        listed = _list_of_ledgers(root)
+        lines = "" if listed is None else _read(listed)
+    except (OSError, Fault, ValueError):
+        return False
+    return len(token) == _TOKEN_DIGITS and f"\n{token} " in f"\n{lines}"
 
 
 class Workspace:
@@ -126,14 +183,16 @@ class Workspace:
 
     def list_ledger(self, disk: Disk) -> None:
         """Add this ledger to the person's list. A ledger that came with a folder is not on it."""
-        path = _list_of_ledgers()
-        home = os.path.realpath(self.home)
+        path = _list_of_ledgers(self.root)
         try:
-            if "\n" not in home and not is_own_ledger(home):
-                disk.make_folder(os.path.dirname(path), 0o700)
-                disk.extend(path, f"{home}\n".encode(errors="surrogateescape"))
+            token = _read(os.path.join(self.home, _MADE)).partition(" ")[0]
+            if path is not None and f"{token} " not in _read(path):
+                disk.make_folder(os.path.dirname(path))
+                home = os.path.realpath(self.home).replace("\n", " ")
+                line = f"{token} {home}\n".encode(errors="surrogateescape")
+                disk.extend(path, line, is_own=True)
         except (OSError, Fault):
-            return  # The only consequence: a later ``git init`` does not move the ledger into git.
+            return  # The only consequence: a copy of the ledger is not recognized.
 
     def is_current(self) -> bool:
         """Return False if the ledger belongs in another folder since git was set up or moved."""
@@ -146,9 +205,9 @@ class Workspace:
         return os.path.lexists(os.path.join(self.home, LEDGER))
 
     def has_foreign_ledger(self) -> bool:
-        """Return True if there is a ledger that this person's Holdfast did not make."""
-        paths = [os.path.join(self.home, name) for name in (LEDGER, OLD_LEDGER)]
-        return any(map(os.path.lexists, paths)) and not is_own_ledger(self.home)
+        """Return True if there is a ledger that was not made here, nor by this person elsewhere."""
+        paths = [os.path.join(self.home, name) for name in (LEDGER, f"{LEDGER}{RECOVERED}")]
+        return any(map(os.path.lexists, paths)) and not is_own_ledger(self.home, self.root)
 
     @property
     def unread_mark(self) -> str:
@@ -166,11 +225,27 @@ class Workspace:
         """Return True if an agent may keep a workflow in notes of its own."""
         return any(os.path.lexists(os.path.join(self.root, name)) for name in (NOTES, PLANS))
 
+    def is_connected(self) -> bool:
+        """Return True if ``holdfast init`` has set up a client in this project."""
+        return os.path.lexists(os.path.join(self.home, INSTALLED))
+
+    def has_milestones(self) -> bool:
+        """Return True if there is a folder of milestone pages at the usual place."""
+        return os.path.isdir(os.path.join(self.root, MILESTONES))
+
     def has_settings(self) -> bool:
         """Return True if the team or the person has a settings file."""
         team = os.path.join(self.root, TEAM_SETTINGS)
-        person = os.path.join(person_folder(), PERSON_SETTINGS)
+        person = os.path.join(person_path(), PERSON_SETTINGS)
         return os.path.lexists(team) or os.path.lexists(person)
+
+    def index_stamp(self) -> str:
+        """Return a text that changes with git's index; empty if there is none."""
+        try:
+            stat = os.stat(os.path.join(self.git or "", "index"))
+        except OSError:
+            return ""
+        return f"{stat.st_mtime_ns} {stat.st_size} {stat.st_ino}"
 
     def branch(self) -> str | None:
         """Return the branch that is checked out, rebased or bisected; ``None`` if there is none."""
@@ -221,9 +296,9 @@ class Workspace:
             return self.commit()
         if not _is_full_commit(name):
             return self._commit_of(f"refs/heads/{name}")
+        path = os.path.join(self.common or "", "objects", name[:2], name[2:])
         try:
-            with open(os.path.join(self.common or "", "objects", name[:2], name[2:]), "rb") as file:
-                start = file.read(_OBJECT_START_BYTES)
+            start = read_start(path, _OBJECT_START_BYTES) or b""
         except OSError:
             return None
         from zlib import decompressobj, error
@@ -267,14 +342,16 @@ class Workspace:
                 pointer = _read(os.path.join(git, "gitdir"))
                 # Git can be configured to store a path relative to its own folder.
                 linked = os.path.dirname(os.path.normpath(os.path.join(git, pointer)))
-                return linked if pointer and os.path.isdir(linked) else None
+                return linked if pointer and _leads_to(linked, git) else None
         return None
 
     def _linked(self) -> list[str]:
-        """Return the git folders of the linked worktrees."""
+        """Return the git folders of the linked worktrees. Git makes no links there."""
         folder = os.path.join(self.common or "", "worktrees")
-        names = os.listdir(folder) if self.common is not None and os.path.isdir(folder) else []
-        return [os.path.join(folder, name) for name in sorted(names)]
+        if self.common is None or os.path.islink(folder) or not os.path.isdir(folder):
+            return []
+        paths = [os.path.join(folder, name) for name in names_in(folder)]
+        return [path for path in paths if not os.path.islink(path)]
 
     def take_name(self, disk: Disk, is_taken: Callable[[str], bool]) -> None:
         """Give an unnamed worktree a name that no earlier worktree had, and store the name.
@@ -323,6 +400,8 @@ class Workspace:
         folder = os.path.dirname(full)
         if folder not in self._contained_folders:
             self.check_links(full, root)
+            if len(self._contained_folders) >= _MAX_CONTAINED_FOLDERS:
+                self._contained_folders.clear()
             self._contained_folders.add(folder)
         return full
 
@@ -363,7 +442,8 @@ class Workspace:
             if missing:
                 lead = "" if not current or current.endswith("\n") else "\n"
                 disk.make_folder(os.path.dirname(path))
-                disk.extend(path, (lead + "\n".join(missing) + "\n").encode())
+                text = lead + "\n".join(missing) + "\n"
+                disk.extend(path, text.encode(), mode=0o644)
         except OSError as error:
             note(f"git's exclude file could not be extended ({error.strerror})")
 
@@ -373,63 +453,224 @@ def _is_full_commit(text: str) -> bool:
 
 
 def find(path: str = ".") -> Workspace:
-    """Return the workspace that a folder belongs to.
+    """Return the workspace that a folder belongs to, which is the one that git finds.
 
-    Raise ``Refused`` if the path is not a folder, or if git has not finished making a repository.
+    Raise ``Refused`` if the path is not a folder, if git has not finished making a repository, or
+    if git would not use it, because it belongs to another user.
     """
-    start = folder = os.path.abspath(path)
+    start = os.path.abspath(path)
     if not os.path.isdir(start):
         raise Refused("not_found", f"{path} is not a folder", _IN_A_PROJECT)
+    try:
+        return _find(start)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        message = f"{error.filename} was moved or removed meanwhile"
+        raise Refused("not_found", message, _IN_A_PROJECT) from error
+
+
+def _find(start: str) -> Workspace:
+    folder = start
     inner: Workspace | None = None
+    device = None
     while True:
-        pointer = os.path.join(folder, ".git")
-        if os.path.isdir(pointer) or os.path.isfile(pointer):
+        try:
+            stat = os.lstat(os.path.join(folder, ".git"))
+        except OSError:
+            stat = None
+        if stat is not None and not _is_odd(stat, folder):
             # A ledger in the work tree may have come with a clone.
-            if inner is None or inner.has_foreign_ledger():
-                return _in_git(folder)
-            return inner
-        if inner is None and os.path.isdir(os.path.join(folder, ".claude", "holdfast")):
+            if inner is not None and inner.has_ledger() and not inner.has_foreign_ledger():
+                return inner
+            return _in_git(folder, stat)
+        if inner is None and _is_own_folder(os.path.join(folder, ".claude", "holdfast"), folder):
             inner = Workspace(folder)
         elif inner is None and os.path.isfile(os.path.join(folder, "HEAD")):
             # These files may be part of a clone, so no other setting in them is trusted.
-            inner = Workspace(folder, folder, folder) if _main_root(folder)[1] else None
+            inner = Workspace(folder, folder, folder) if _is_bare(folder) else None
         above = os.path.dirname(folder)
         if above == folder:
             return inner or Workspace(start)
+        device = os.stat(folder).st_dev if device is None else device
+        if os.stat(above).st_dev != device and not os.environ.get(_ACROSS):
+            return inner or Workspace(start)  # Git does not look on another file system.
         folder = above
 
 
-def _in_git(root: str) -> Workspace:
-    """Return the workspace of a folder with ``.git``; raise ``Refused`` if git is not ready."""
+def _in_git(root: str, stat: os.stat_result) -> Workspace:
+    """Return the workspace of a folder with ``.git``, whose ``lstat`` this is.
+
+    Raise ``Refused`` if git is not ready, or would not use it.
+    """
     git = pointer = os.path.join(root, ".git")
-    if os.path.isfile(pointer):
-        git = _git_folder(pointer)
-    elif not os.path.exists(os.path.join(git, "HEAD")):
-        if not os.path.isdir(git):
-            raise Refused("not_found", f"{git} was moved or removed meanwhile", _IN_A_PROJECT)
+    if not S_ISDIR(stat.st_mode):
+        git = os.path.realpath(pointer) if S_ISLNK(stat.st_mode) else pointer
+        git = _git_folder(git) if os.path.isfile(git) else git
+    shared = _read(os.path.join(git, "commondir"))
+    common = os.path.normpath(os.path.join(git, shared))
+    if not _is_git_folder(git, common):
+        if git == pointer:
+            os.stat(git)  # It may have been moved or removed meanwhile.
         # A ledger made in the work tree now would not be the one that git's folder gets later.
         raise Refused(
             "not_ready",
-            f"{git} has no HEAD: git is still making it, or was interrupted",
+            f"{git} is not a whole repository: git is still making it, or was interrupted",
             "wait until git is done; if it was interrupted, remove that folder",
         )
-    shared = _read(os.path.join(git, "commondir"))
-    common = os.path.normpath(os.path.join(git, shared))
+    _check_owner(root, stat, os.stat(root), stat if git == pointer else os.stat(git))
     worktrees = os.path.join(common, "worktrees")
     # Git keeps a linked worktree's folder in the repository; any other one is not its worktree.
     if shared and os.path.realpath(os.path.dirname(git)) == os.path.realpath(worktrees):
+        _check_points_back(git, pointer)
         main, _ = _main_root(common)
-        is_there = main is not None and os.path.isdir(main)
+        is_there = main is not None and _leads_to(main, common)
         return Workspace(root, git, common, _worktree_name(git), main if is_there else None)
-    main, _ = _main_root(git)
-    if main is None or main == root or os.path.realpath(main) == os.path.realpath(root):
-        return Workspace(root, git, git)
-    return Workspace(root, git)  # The git folder belongs to another work tree: only read it.
+    main, is_bare = _main_root(git)
+    if main is not None:
+        is_ours = not S_ISLNK(stat.st_mode) and _is_same_folder(main, root)
+    else:
+        is_ours = is_inside(git, root)  # Such as a bare repository beside its worktrees.
+        if not is_ours and not is_bare:
+            # Git would follow any folder's ``.git`` file to it.
+            raise Refused(
+                "not_ready",
+                f"{pointer} names {git}, which does not name this folder as its work tree",
+                f"if it is yours, in that folder: git config core.worktree {root}",
+            )
+    # The git folder of another work tree is only read.
+    return Workspace(root, git, git if is_ours else None)
+
+
+def _is_odd(stat: os.stat_result, folder: str) -> bool:
+    """Return True if ``.git`` is neither a folder nor a file, nor a link to one; git ignores it."""
+    if S_ISLNK(stat.st_mode):
+        pointer = os.path.join(folder, ".git")
+        return not (os.path.isdir(pointer) or os.path.isfile(pointer))
+    return not (S_ISDIR(stat.st_mode) or S_ISREG(stat.st_mode))
+
+
+def _is_git_folder(git: str, common: str) -> bool:
+    """Return True if git takes the folder for a repository: it has a valid HEAD, objects, refs."""
+    head = os.path.join(git, "HEAD")
+    text = _read(head)
+    if not text and os.path.islink(head):
+        text = f"ref: {os.readlink(head)}"  # an old way to name a branch without a commit
+    name = text.removeprefix("ref:").lstrip()
+    return (
+        (name.startswith("refs/") if name != text else _is_full_commit(text))
+        and os.access(os.path.join(common, "objects"), os.X_OK)
+        and os.access(os.path.join(common, "refs"), os.X_OK)
+    )
+
+
+def _is_bare(folder: str) -> bool:
+    """Return True if git takes the folder itself for a bare repository.
+
+    Raise ``Refused`` if it belongs to another user.
+    """
+    if not _is_git_folder(folder, folder) or not _main_root(folder)[1]:
+        return False
+    from holdfast.workspace.git_trust import allows_bare
+
+    _check_owner(folder, os.stat(folder))
+    return allows_bare(folder)
+
+
+def _is_own_folder(folder: str, root: str) -> bool:
+    """Return True if there is such a folder and this user may rely on it; see ``_check_owner``."""
+    try:
+        stat = os.stat(folder)
+    except OSError:
+        return False
+    return S_ISDIR(stat.st_mode) and (_is_own(stat) or _is_safe(root))
+
+
+def _is_safe(root: str) -> bool:
+    """Return True if the person told git to use a folder of another user."""
+    from holdfast.workspace.git_trust import is_safe
+
+    return is_safe(root)
+
+
+def _check_owner(root: str, *stats: os.stat_result) -> None:
+    """Raise ``Refused`` if git would not use this repository, because of who owns it.
+
+    Its owner could have put a ledger there, and commands into git's settings.
+    """
+    for stat in stats:
+        if not _is_own(stat) and not _is_safe(root):
+            raise Refused(
+                "dubious_owner",
+                f"{root} belongs to another user (uid {stat.st_uid}); git does not use it either",
+                f"if you trust it: git config --global --add safe.directory {root}",
+                path=root,
+            )
+
+
+def _is_own(stat: os.stat_result) -> bool:
+    """Return True if this user owns a file, or root acts for its owner by ``sudo``."""
+    user = os.geteuid()
+    if stat.st_uid == user:
+        return True
+    return user == 0 and os.environ.get("SUDO_UID") == str(stat.st_uid)
+
+
+def parse_git_settings(text: str, settings: dict[str, list[str]]) -> None:
+    """Add the settings in a file of git's to ``settings``, in lower case: ``core.bare``.
+
+    Sections with a second name are left out, and so is a value that is continued or escaped.
+    """
+    section = ""
+    for line in text.splitlines():
+        row = line.strip()
+        if row.startswith("["):
+            name, _, row = row[1:].partition("]")
+            section, row = name.strip().lower(), row.strip()
+        key, _, value = row.partition("=")
+        key = key.strip().lower()
+        if key and key[0] not in "#;" and '"' not in section:
+            value = value.strip()
+            value = value[1:].partition('"')[0] if value.startswith('"') else _bare_value(value)
+            settings.setdefault(f"{section}.{key}", []).append(value)
+
+
+def _bare_value(value: str) -> str:
+    """Return a value without a comment after it."""
+    return value.partition("#")[0].partition(";")[0].strip()
+
+
+def _check_points_back(git: str, pointer: str) -> None:
+    """Raise ``Refused`` if a linked worktree's git folder does not name this ``.git`` file.
+
+    Else any folder could say that it is a worktree of another project, and get its ledger.
+    """
+    named = os.path.join(git, _read(os.path.join(git, "gitdir")))
+    if _is_same_folder(named, pointer):
+        return
+    raise Refused(
+        "not_ready",
+        f"{pointer} names the worktree {os.path.basename(git)}, which git has at "
+        f"{os.path.dirname(os.path.normpath(named))}",
+        "if you moved it: git worktree repair",
+    )
+
+
+def _leads_to(root: str, git: str) -> bool:
+    """Return True if a folder's ``.git`` is this git folder, or a file that names it."""
+    pointer = os.path.join(root, ".git")
+    return _is_same_folder(_git_folder(pointer) if os.path.isfile(pointer) else pointer, git)
+
+
+def _is_same_folder(path: str, other: str) -> bool:
+    """Return True if two paths lead to the same folder or file, which exists."""
+    try:
+        return samestat(os.stat(path), os.stat(other))
+    except OSError:
+        return False
 
 
 def _git_folder(pointer: str) -> str:
     """Return the git folder that a ``.git`` file names."""
-    target = _read(pointer).removeprefix("gitdir: ")
+    target = _read(pointer).removeprefix("gitdir:").lstrip()
     return os.path.normpath(os.path.join(os.path.dirname(pointer), target))
 
 
@@ -449,10 +690,33 @@ def read_text(root: str, path: str, most_bytes: int) -> str:
     if "\0" in path or not os.path.isfile(full) or not is_inside(full, root):
         return ""
     try:
-        with open(full, "rb") as file:
-            return file.read(most_bytes).decode(errors="replace")
+        return (read_start(full, most_bytes) or b"").decode(errors="replace")
     except OSError:
         return ""
+
+
+def read_start(path: str, most: int) -> bytes | None:
+    """Return the first ``most`` bytes of a file; ``None`` if there is no ordinary file.
+
+    Raise ``OSError`` if it cannot be read. Never wait for a pipe.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        return os.read(fd, most) if S_ISREG(os.fstat(fd).st_mode) else None
+    finally:
+        os.close(fd)
+
+
+def names_in(folder: str) -> list[str]:
+    """Return the names in a folder in order, but of a very large folder only ``MAX_NAMES``.
+
+    Raise ``OSError`` if there is no folder, or it cannot be read.
+    """
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for _, entry in zip(range(MAX_NAMES), entries, strict=False))
 
 
 def outside(path: str, root: str) -> Refused:
@@ -472,19 +736,12 @@ def _main_root(common: str) -> tuple[str | None, bool]:
     text = _read(os.path.join(common, "config"))
     if "worktreeconfig" in text.lower():
         text += "\n" + _read(os.path.join(common, "config.worktree"))
-    settings: dict[str, str] = {}
-    section = ""
-    for line in text.splitlines():
-        row = line.strip()
-        if row.startswith("["):
-            section = row.lower()
-        elif section == "[core]" and "=" in row:
-            key, _, value = row.partition("=")
-            settings[key.strip().lower()] = value.strip().strip('"')
-    if settings.get("bare") == "true":
+    settings: dict[str, list[str]] = {}
+    parse_git_settings(text, settings)
+    if settings.get("core.bare", [""])[-1].lower() in ("true", "yes", "on", "1"):
         return None, True
-    if "worktree" in settings:
-        return os.path.normpath(os.path.join(common, settings["worktree"])), False
+    if "core.worktree" in settings:
+        return os.path.normpath(os.path.join(common, settings["core.worktree"][-1])), False
     folder, name = os.path.split(common)
     return folder if name == ".git" else None, False
 

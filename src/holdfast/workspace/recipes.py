@@ -11,6 +11,7 @@ import os
 from holdfast.core.record_formats import FORMATS
 from holdfast.core.workflow.needs import CHECK, CHECKS, EVIDENCE, NEEDS
 from holdfast.errors import Fault, Refused
+from holdfast.workspace.location import names_in
 from holdfast.workspace.settings import (
     MAX_COMMAND,
     MAX_NAME,
@@ -148,7 +149,7 @@ def _files_by_name(root: str | None) -> dict[str, str]:
     files = {}
     for folder in [_SHIPPED_FOLDER, *([os.path.join(root, FOLDER)] if root else [])]:
         try:
-            names = os.listdir(folder)
+            names = names_in(folder)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:

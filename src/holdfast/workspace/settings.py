@@ -9,8 +9,16 @@ from __future__ import annotations
 import os
 
 from holdfast.core.time import duration_s
+from holdfast.core.visible import first_hidden
 from holdfast.errors import Fault, Refused
-from holdfast.workspace.location import PERSON_SETTINGS, TEAM_SETTINGS, is_inside, person_folder
+from holdfast.workspace.location import (
+    MILESTONES,
+    PERSON_SETTINGS,
+    TEAM_SETTINGS,
+    is_inside,
+    person_path,
+    read_start,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +33,13 @@ TEAM = TEAM_SETTINGS
 MAX_BYTES = 262_144
 MAX_COMMAND = 1_000
 MAX_NAME = 100
+MAX_PATTERNS = 50
+MAX_PATTERN = 500
 _NEWER = "if it is for a newer Holdfast: git pull in its checkout, then pip install ."
 _GAP = " " * 20
 """Spaces that could push the rest of a command out of a reader's sight."""
 COMPLETED_KEPT = "24h"
 MEMORY_LINES = 40
-MILESTONES = "documentation/milestones/_active"
 ENFORCEABLE = ("reading", "stop")
 ANY = "*"
 """The key, in rules, of a table whose keys are names that people choose."""
@@ -71,6 +80,12 @@ class Settings:
         """The folder, relative to the root, with one folder for each initiative."""
         self.workflow_status: str | None = both.get("workflow_status")
         """The path of ``WORKFLOW-STATUS.yaml`` from the root."""
+        self.mask_patterns: list[str] = [
+            pattern
+            for file in (team, person)
+            for pattern in file.get("mask", {}).get("patterns", [])
+        ]
+        """Regular expressions of what is masked in kept output. Neither file can take one away."""
         self._graph: str = both.get("graph", EMBEDDED)
 
     def gate(self, name: str) -> tuple[Fields, bool]:
@@ -119,11 +134,11 @@ def load(root: str) -> Settings:
     return Settings(team, person)
 
 
-def may_enforce(root: str) -> bool:
-    """Return True if a settings file mentions enforcement. It is not parsed, so this is fast."""
+def mentions(root: str, key: bytes) -> bool:
+    """Return True if a settings file mentions a key. It is not parsed, so this is fast."""
     for file in _files(root):
         try:
-            if b"enforce" in read_file(*file):
+            if key in read_file(*file):
                 return True
         except (BadValue, Fault):
             continue
@@ -131,8 +146,14 @@ def may_enforce(root: str) -> bool:
 
 
 def _files(root: str) -> tuple[tuple[str, str, str | None], ...]:
-    """Return path and name of the team's and the person's file, and the folder it must be in."""
-    person = os.path.join(person_folder(), PERSON_SETTINGS)
+    """Return path and name of the team's and the person's file, and the folder it must be in.
+
+    A person's file inside the workspace is not read: whoever made the repository could have put it
+    there.
+    """
+    person = os.path.join(person_path(), PERSON_SETTINGS)
+    if os.path.lexists(person) and is_inside(person, root):
+        person = os.devnull
     return (os.path.join(root, TEAM), TEAM, root), (person, person, None)
 
 
@@ -154,6 +175,14 @@ def _is_line_count(value: Json) -> bool:
 
 def _are_folders(value: Json) -> bool:
     return isinstance(value, list) and all(isinstance(f, str) and f for f in value)
+
+
+def _are_patterns(value: Json) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) <= MAX_PATTERNS
+        and all(isinstance(text, str) and 0 < len(text) <= MAX_PATTERN for text in value)
+    )
 
 
 def _rule(is_good: Callable[[Json], bool], why: str) -> Check:
@@ -186,8 +215,8 @@ def bad_command(value: Json) -> str | None:
         return "must be text"
     if len(value) > MAX_COMMAND:
         return f"has {len(value)} characters, at most {MAX_COMMAND} are possible"
-    if not value.isprintable():
-        return "must be one line without characters that cannot be seen"
+    if code := first_hidden(value):
+        return f"must be one line without characters that cannot be seen: it has {code}"
     if _GAP in value:
         return "must not have a gap behind which the rest of it can be overlooked"
     return None
@@ -211,14 +240,12 @@ def read_file(path: str, label: str, within: str | None) -> bytes:
 
     Raise ``BadValue`` if it is a link out of ``within`` or too large, ``Fault`` if unreadable.
     """
-    # Opening a pipe would block until another process writes to it.
     if not os.path.isfile(path):
         return b""
     if within is not None and not is_inside(path, within):
         raise BadValue("file", "is a link that leads out of the workspace")
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_start(path, MAX_BYTES + 1) or b""
     except OSError as error:
         raise unreadable(label, error) from error
     if len(data) > MAX_BYTES:
@@ -289,6 +316,7 @@ def printable(text: str) -> str:
     return short if short.isprintable() and short.strip() == short != "" else repr(short)
 
 
+_PATTERNS = f"must be a list of at most {MAX_PATTERNS} texts of up to {MAX_PATTERN} characters"
 _RULES: Rules = {
     "enforce": _rule(_is_enforceable, f"must be a list of {', '.join(ENFORCEABLE)}"),
     "graph": _check_graph,
@@ -299,6 +327,7 @@ _RULES: Rules = {
     "gates": {ANY: {"command": _check_command, "timeout": check_duration}},
     "ttl": {ANY: check_duration},
     "clean": {"completed": check_duration},
+    "mask": {"patterns": _rule(_are_patterns, _PATTERNS)},
 }
 """The check of each setting."""
 _RULES_OF_PERSON: Rules = {

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 from holdfast.core import json_text
 from holdfast.core.refusal import shell_word
-from holdfast.errors import Refused, newer_file
+from holdfast.errors import Refused, refuse_newer
 from holdfast.system.disk import Disk
 from holdfast.workspace import recipes
-from holdfast.workspace.location import is_inside, person_folder
+from holdfast.workspace.location import is_inside, person_folder, person_path
 from holdfast.workspace.settings import TEAM, bad_command, load
 
 TYPE_CHECKING = False
@@ -113,8 +113,16 @@ def describe_gate(gate: str) -> str:
 
 def is_approved(workspace: Workspace, command: str) -> bool:
     """Return True if the person approved the command here, or trusts the folder as a whole."""
-    if command in _approvals().get(_key(workspace), {}):
+    path = _path(workspace)
+    if path is None:
+        return False
+    if command in _approvals(path).get(_key(workspace), {}):
         return True
+    return is_trusted_folder(workspace)
+
+
+def is_trusted_folder(workspace: Workspace) -> bool:
+    """Return True if the person's own settings trust the workspace's folder as a whole."""
     here = os.path.join(os.path.realpath(workspace.root), "")
     folders = map(os.path.expanduser, load(workspace.root).trusted_folders)
     return any(here.startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
@@ -126,6 +134,8 @@ def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
     if why is None and is_approved(workspace, command):
         return
     text = command if why is None else repr(command)[:200]
+    if why is None and _path(workspace) is None:
+        why = f"cannot be approved: {person_path()} is inside this repository"
     raise Refused(
         "untrusted",
         f"{describe_gate(gate)}: {source} wants to run {text!r}, which nobody approved here"
@@ -137,14 +147,14 @@ def check(workspace: Workspace, gate: str, command: str, source: str) -> None:
 
 
 def approve(workspace: Workspace, commands: list[str], at: str) -> None:
-    """Store that the person approved these commands."""
-    with _changing_approvals() as approvals:
+    """Store that the person approved these commands; raise ``Refused`` if that is not possible."""
+    with _changing_approvals(workspace) as approvals:
         approvals.setdefault(_key(workspace), {}).update(dict.fromkeys(commands, at))
 
 
 def revoke(workspace: Workspace) -> int:
     """Remove every approval for this workspace; return how many there were."""
-    with _changing_approvals() as approvals:
+    with _changing_approvals(workspace) as approvals:
         return len(approvals.pop(_key(workspace), {}))
 
 
@@ -153,22 +163,32 @@ def _key(workspace: Workspace) -> str:
     return os.path.realpath(workspace.home)
 
 
-def _path() -> str:
-    return os.path.join(person_folder(), FILE)
+def _path(workspace: Workspace) -> str | None:
+    """Return the path of the approvals; ``None`` if it is inside the workspace itself."""
+    folder = person_folder(workspace.root)
+    return None if folder is None else os.path.join(folder, FILE)
 
 
-def _approvals() -> dict[str, Fields]:
+def own_folders_inside(workspace: Workspace) -> list[str]:
+    """Return the person's own folders that are inside the workspace, where nothing is trusted."""
+    state = os.path.join(".local", "state")
+    places = (("XDG_CONFIG_HOME", ".config"), ("XDG_STATE_HOME", state))
+    return [
+        person_path(*place) for place in places if person_folder(workspace.root, *place) is None
+    ]
+
+
+def _approvals(path: str) -> dict[str, Fields]:
     """Return the approved commands by workspace. A damaged file approves nothing.
 
     Raise ``Fault`` if a newer Holdfast wrote the file.
     """
     try:
-        document = json_text.loads(Disk().read(_path()) or b"{}", strict=True)
+        document = json_text.loads(Disk().read(path) or b"{}", strict=True)
     except json_text.BadJson:
         return {}
     version = document.get("version") if isinstance(document, dict) else None
-    if isinstance(version, int) and version > VERSION:
-        raise newer_file(_path(), version)
+    refuse_newer(path, version, VERSION)
     workspaces = document.get("workspaces") if isinstance(document, dict) else None
     if not isinstance(workspaces, dict):
         return {}
@@ -176,16 +196,26 @@ def _approvals() -> dict[str, Fields]:
 
 
 @contextmanager
-def _changing_approvals() -> Iterator[dict[str, Fields]]:
-    """Yield the approvals under a lock of their own, and store them as they are afterwards."""
+def _changing_approvals(workspace: Workspace) -> Iterator[dict[str, Fields]]:
+    """Yield the approvals under a lock of their own, and store them as they are afterwards.
+
+    Raise ``Refused`` if the person's folder is inside the workspace.
+    """
     disk = Disk()
-    disk.make_folder(person_folder(), 0o700)
-    fd = disk.lock(f"{_path()}.lock", _WAIT_S)
+    path = _path(workspace)
+    if path is None:
+        raise Refused(
+            "untrusted",
+            f"trust: {person_path()} is inside this repository, so nothing there is trusted",
+            "set HOME and XDG_CONFIG_HOME to folders outside of it",
+        )
+    disk.make_folder(os.path.dirname(path))
+    fd = disk.lock(f"{path}.lock", _WAIT_S)
     try:
-        approvals = _approvals()
+        approvals = _approvals(path)
         yield approvals
         text = json_text.pretty({"version": VERSION, "workspaces": approvals}) + "\n"
-        disk.replace_view(_path(), text.encode(), durable=True)
+        disk.replace_view(path, text.encode(), durable=True)
     finally:
         disk.close(fd)
 

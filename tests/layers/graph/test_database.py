@@ -269,3 +269,23 @@ def test_a_sqlite_that_cannot_search_is_said(path, monkeypatch):
         GraphStore(path)
     assert "FTS5 with trigrams" in caught.value.hint
     assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entities SET name = x'ff00' WHERE id = 1",
+        "UPDATE observations SET text = x'00' WHERE id = 1",
+        "UPDATE observations SET entity = 99 WHERE id = 1",
+        "UPDATE relations SET target = x'00'",
+        "UPDATE entities SET type = CAST(x'ff' AS TEXT) WHERE id = 1",
+    ],
+)
+def test_rows_that_no_writer_made_are_damage(store, path, statement):
+    store.create_entities([{"name": "a", "entityType": "T", "observations": ["x"]}])
+    store.create_relations([{"from": "a", "to": "a", "relationType": "of"}])
+    store.rows(statement)
+    with pytest.raises(Fault) as caught:
+        store.read_graph()
+    assert caught.value.code == "graph_damaged"
+    assert path in caught.value.message

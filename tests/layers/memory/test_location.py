@@ -48,6 +48,10 @@ def test_the_clients_settings_say_another_folder(home, monkeypatch):
     assert "projects" in at(home)
     local = home / "a_b.c" / ".claude" / "settings.local.json"
     local.write_text('{"autoMemoryDirectory": "~/elsewhere"}')
+    assert "projects" in at(home), "an archive can bring local settings"
+    own = home / "home" / ".claude"
+    own.mkdir(exist_ok=True)
+    (own / "settings.json").write_text('{"autoMemoryDirectory": "~/elsewhere"}')
     assert at(home) == str(home / "home" / "elsewhere" / "MEMORY.md")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "config"))
     local.unlink()

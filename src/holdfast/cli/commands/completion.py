@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 
-from holdfast.answers import clean
 from holdfast.cli.answer import Answer
 from holdfast.cli.main import open_keeper
 from holdfast.cli.parser import GROUPS, Parameter, Usage, WordReader, command, load_all, next_words
@@ -17,10 +16,13 @@ from holdfast.cli.screen import count_cells, pad, shorten
 from holdfast.core.logs import LEARNING_KINDS
 from holdfast.core.refusal import Refusal
 from holdfast.core.selection import ACTIVE
+from holdfast.core.visible import clean
 from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
 from holdfast.initiatives import Initiatives
 from holdfast.install.agents import AGENTS
+from holdfast.keeper.logs import unknown_folders
+from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -218,10 +220,11 @@ def _files(reader: WordReader, current: str) -> Candidates:
     """Return paths from the worktree's root, as every command takes them."""
     folder, slash, name_start = current.rpartition("/")
     root = _keeper(reader).workspace.root
-    with os.scandir(os.path.join(root, folder + slash)) as entries:
-        names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
+    top = os.path.join(root, folder + slash)
     has_hidden = name_start.startswith(".")
-    return [(folder + slash + name, "") for name in sorted(names) if has_hidden or name[0] != "."]
+    names = [name for name in names_in(top) if has_hidden or name[0] != "."]
+    ends = ["/" if os.path.isdir(os.path.join(top, name)) else "" for name in names]
+    return [(folder + slash + name + end, "") for name, end in zip(names, ends, strict=True)]
 
 
 def _state(reader: WordReader) -> Workflow:
@@ -276,6 +279,9 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
         (key, _short(initiative["name"]))
         for key, initiative in Initiatives(_keeper(reader)).all()["all"].items()
     ],
+    "folder": lambda reader, _: _plain(
+        unknown_folders(_keeper(reader).workspace, Initiatives(_keeper(reader)).all())
+    ),
     "milestone": lambda reader, _: [
         (milestone["id"], _short(milestone["title"]))
         for milestone in (Initiatives(_keeper(reader)).current() or {"milestones": []})[

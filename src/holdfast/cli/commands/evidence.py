@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from holdfast import answers
-from holdfast.answers import clean
 from holdfast.cli.answer import (
     FAILED,
     Answer,
@@ -18,6 +17,7 @@ from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, counted
 from holdfast.core.refusal import shell_word
+from holdfast.core.visible import clean
 from holdfast.core.workflow import blocking
 from holdfast.core.workflow.evidence import enforcement
 from holdfast.core.workflow.needs import evidence_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.answers import clean
 from holdfast.cli.answer import Answer, ChangeKind
 from holdfast.cli.parser import GROUPS, Parameter, command
 from holdfast.cli.screen import Screen, count_cells, draw_bar, pad, shorten
@@ -10,6 +9,7 @@ from holdfast.core.initiatives import current_of, find_milestone, next_step, nex
 from holdfast.core.next_step import NextStep, step_of_hint
 from holdfast.core.refusal import shell_word
 from holdfast.core.selection import join_names
+from holdfast.core.visible import clean
 from holdfast.initiatives import Initiatives
 from holdfast.keeper.logs import initiative_view
 
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper, Receipt
 
 GROUPS["initiative"] = "goals that last for months, milestone by milestone"
+GROUPS["initiative milestone"] = "the milestones of an initiative"
 
+DISAGREE = "disagree"
+_AGREEMENTS = {
+    "agree": "all sources agree",
+    "corrected": "sources corrected: they agree now",
+    DISAGREE: "sources disagree: the milestone files and initiative.json",
+}
+"""The headline of ``initiative sync``."""
 _MILESTONE = Parameter("MILESTONE", "its id, such as M1", names="milestone")
 _TITLE_MAX, _TITLE_MIN = 60, 12
 _BAR, _SHORT_BAR, _NARROW = 20, 10, 80
@@ -39,12 +47,19 @@ def _answer(args: Arguments, receipt: Receipt, done: str) -> Answer:
     current = current_of(state)
     initiative = None if current is None else initiative_view(str(state["current"]), current)
 
+    agreement = receipt.agreement
+
     def lines(screen: Screen) -> Iterator[str]:
         about = f"  {screen.paint(_position(screen, initiative), 'dim')}" if initiative else ""
-        yield f"{screen.mark('completed')} {clean(done)}{about}"
+        mark = "blocked" if agreement == DISAGREE else "completed"
+        yield f"{screen.mark(mark)} {clean(done)}{about}"
 
     return Answer(
-        {"initiative": initiative, "seqs": receipt.seqs},
+        {
+            "initiative": initiative,
+            "seqs": receipt.seqs,
+            **({"agreement": agreement} if agreement else {}),
+        },
         lines,
         receipt.notes,
         step=lambda: next_step_of(
@@ -74,6 +89,16 @@ on_initiative(
     Parameter("--files", "write a page with its milestones, for people to read and tick"),
     "holdfast initiative create 'Tidy billing' --milestone 'M1: Map' --milestone M2",
 )(Initiatives.create, "initiative {name} created")
+on_initiative(
+    "initiative rename: give the initiative another name; its folder stays",
+    Parameter("TITLE", "what it is called from now on", into="name"),
+    "holdfast initiative rename 'Tidy all billing'",
+)(Initiatives.rename, "the initiative is called {name}")
+on_initiative(
+    "initiative milestone add: add a milestone; M2 comes before M3",
+    Parameter("TEXT", "its id and its title, such as 'M3: Ship it'", into="milestone"),
+    "holdfast initiative milestone add 'M3: Ship it'",
+)(Initiatives.add_milestone, "milestone {milestone} added")
 on_initiative(
     "initiative start: start a milestone, or go back to one that is open",
     _MILESTONE,
@@ -154,6 +179,9 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
         if shown is None and fields["recoverable"]:
             about = "take in what the milestone files tell"
             return NextStep(about, ["initiative", "recover", fields["recoverable"][0]])
+        if shown is None and fields["in_graph"]:
+            about = "take in what the memory graph tells"
+            return NextStep(about, ["initiative", "recover", fields["in_graph"][0]])
         return initiatives.next_step(after=args["command"])
 
     return Answer(fields, lambda screen: initiative_page(screen, fields), notes, step=step)
@@ -169,12 +197,13 @@ on_initiative(
     Parameter("--from files", "take what the milestone files say", into="source"),
     "holdfast initiative sync",
     "holdfast initiative sync --from files",
-)(Initiatives.sync, "all sources agree")
+)(Initiatives.sync, lambda receipt, _: _AGREEMENTS[receipt.agreement or "agree"])
 on_initiative(
     "initiative recover: make a checkpoint from milestone files, where nothing else is left",
-    Parameter("[NAME]", "its folder, where there are several", names="initiative"),
+    Parameter("[NAME]", "its folder, by name or path, where there are several", names="folder"),
     "holdfast initiative recover",
     "holdfast initiative recover tidy-billing",
+    "holdfast initiative recover documentation/milestones/_active/tidy-billing",
 )(Initiatives.recover, "recovered, and a fresh checkpoint written")
 
 
@@ -195,11 +224,13 @@ def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
     if initiative is None:
         yield "No initiative is known here."
         yield from _elsewhere(screen, fields)
+        for preview in fields["previews"]:
+            yield ""
+            yield _headline(screen, preview, f"as {clean(preview['folder'])} tells")
+            yield from _milestones(screen, preview)
         return
-    name = screen.paint(clean(initiative["name"]), "strong")
-    position = screen.paint(_position(screen, initiative), "dim")
-    mark = _MARKS.get(initiative["status"], initiative["status"])
-    yield f"{screen.mark(mark)} {name}  {position}"
+    is_apart = fields["agreement"] == DISAGREE
+    yield _headline(screen, initiative, *(["sources disagree"] if is_apart else []))
     if initiative.get("reason"):
         yield "  " + screen.paint(f"blocked: {clean(initiative['reason'])}", "warn")
     if initiative.get("forced"):
@@ -223,6 +254,14 @@ def initiative_page(screen: Screen, fields: Fields) -> Iterator[str]:
     yield ""
 
 
+def _headline(screen: Screen, initiative: Fields, *more: str) -> str:
+    name = screen.paint(clean(initiative["name"]), "strong")
+    position = screen.paint(_position(screen, initiative), "dim")
+    mark = _MARKS.get(initiative["status"], str(initiative["status"]))
+    warnings = [screen.paint(screen.dot + text, "warn") for text in more]
+    return f"{screen.mark(mark)} {name}  {position}{''.join(warnings)}"
+
+
 def _section(screen: Screen, title: str, lines: list[str]) -> Iterator[str]:
     """Yield the lines below their title; nothing if there are none."""
     if lines:
@@ -244,6 +283,11 @@ def _elsewhere(screen: Screen, fields: Fields) -> Iterator[str]:
         for folder in fields["recoverable"]
     ]
     yield from _section(screen, "Found in the milestone files", folders)
+    titles = [
+        f"{clean(title)}: holdfast initiative recover {clean(shell_word(title))}"
+        for title in fields["in_graph"]
+    ]
+    yield from _section(screen, "Found in the memory graph", titles)
 
 
 def _position(screen: Screen, initiative: Fields) -> str:

@@ -5,10 +5,10 @@ These are learnings, the forge context, interviews and delegations.
 
 from __future__ import annotations
 
-from holdfast.answers import clean
 from holdfast.cli.answer import Answer, ChangeKind, answer_done
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, count_cells, counted, draw_bar, pad
+from holdfast.core.visible import clean
 from holdfast.errors import HoldfastError
 from holdfast.keeper import Keeper, Receipt
 from holdfast.keeper.logs import Delegations, Interviews

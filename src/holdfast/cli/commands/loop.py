@@ -7,12 +7,12 @@ import os
 import sys
 
 from holdfast import answers
-from holdfast.answers import clean
 from holdfast.cli.answer import FAILED, Answer, ChangeKind, answer_change, step_after
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, counted, next_lines
 from holdfast.core.next_step import next_fields, next_step, step_of_hint
 from holdfast.core.refusal import shell_line
+from holdfast.core.visible import clean
 from holdfast.errors import HoldfastError
 from holdfast.loops import Loops
 

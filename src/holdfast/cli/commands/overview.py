@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 
 from holdfast.adopt.unknown_workflows import announcement
-from holdfast.answers import clean, row_view
+from holdfast.answers import row_view
 from holdfast.cli.answer import Answer
 from holdfast.cli.commands.workflow import status_table
 from holdfast.cli.parser import command
 from holdfast.cli.screen import Screen, count_cells, pad
 from holdfast.core.next_step import next_step
 from holdfast.core.refusal import shell_word
-from holdfast.errors import ways_to_write
+from holdfast.core.visible import clean
+from holdfast.errors import HoldfastError, ways_to_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,8 +99,11 @@ def _likely_commands(keeper: Keeper, view: Overview, *, is_named: bool) -> list[
         ]
     initiative = view.initiative["name"] if view.initiative else ""
     goal = [(command, f"for the initiative {initiative}") for command in view.goal]
+    if view.recoverable is not None:
+        what, recover = view.recoverable
+        goal.append((recover, what))
     if row is None:
-        return _starting(view, goal)
+        return _starting(view, goal, is_connected=workspace.is_connected())
     switch: list[Next] = []
     is_here = workspace.git is not None and row["worktree"] == workspace.name
     is_on_branch = row["floating"] or row["branch"] in (None, workspace.branch())
@@ -116,14 +120,14 @@ def _likely_commands(keeper: Keeper, view: Overview, *, is_named: bool) -> list[
     return [*switch, step, (resume, "the briefing, in a new session"), *goal[:1], _WATCH]
 
 
-def _starting(view: Overview, goal: list[Next]) -> list[Next]:
+def _starting(view: Overview, goal: list[Next], *, is_connected: bool) -> list[Next]:
     """Return what can be begun, or brought back."""
     if view.strangers:
         adopt = f"holdfast resume {shell_word(view.strangers[0]['id'])}"
         return [(adopt, "take in the record that stands here"), _START, _RECIPES]
     if not view.seq:
         setup = ("holdfast init", "let Claude Code, Codex or Gemini CLI brief every session")
-        return [_START, setup, _DEMO]
+        return [*goal, _START, _RECIPES if is_connected else setup, _DEMO]
     back = [
         (f"holdfast resume {shell_word(row['id'])}", f"it was {row['status'].replace('_', ' ')}")
         for row in view.ended[:1]
@@ -185,13 +189,19 @@ def _command_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 )
 def context(keeper: Keeper, _args: Arguments) -> Answer:
     from holdfast.initiatives import Initiatives
-    from holdfast.keeper.logs import initiative_view
+    from holdfast.keeper.logs import FINAL, find_recoverable, initiative_view
 
     # The layers come first: listing the workflows updates layers that are behind.
     layers, notes = keeper.context()
     rows, more_notes = keeper.workflows()
     initiatives = Initiatives(keeper).all()
     initiative = initiatives["all"].get(initiatives["current"] or "")
+    recoverable = None
+    if initiative is None or initiative["status"] in FINAL:
+        try:
+            recoverable = find_recoverable(keeper.session, initiatives)
+        except HoldfastError as error:
+            more_notes.append(f"{error.message}: {error.hint}")
     interviews = keeper.interviews().show()["interviews"]
     delegations = keeper.delegations().list()
     learnings = keeper.learnings()
@@ -199,6 +209,7 @@ def context(keeper: Keeper, _args: Arguments) -> Answer:
         **layers,
         "workflows": [{name: row[name] for name in _CONTEXT_ROW} for row in rows],
         "initiative": initiative and initiative_view(str(initiatives["current"]), initiative),
+        "recover": recoverable and {"about": recoverable[0], "command": recoverable[1]},
         "interview": interviews[-1] if interviews else None,
         "delegations": delegations["summary"] if delegations["entries"] else None,
         "learnings": list(reversed(learnings))[:_MAX_LEARNINGS],
@@ -248,6 +259,9 @@ def _labelled_facts(screen: Screen, fields: Fields) -> dict[str, list[str]]:
             f"milestones {initiative['completed']}/{initiative['total']}",
             screen.age(initiative["updated_at"]),
         ]
+    elif fields["recover"] is not None:
+        found = fields["recover"]
+        facts["Initiative"] = ["none is known", f"{found['about']}: {found['command']}"]
     if interview is not None:
         confidence, at = interview.get("confidence"), interview.get("timestamp")
         facts["Interview"] = [

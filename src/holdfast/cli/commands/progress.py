@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast import answers
-from holdfast.answers import clean
 from holdfast.cli.answer import Answer, answer_change, on_workflow, require_person, step_after
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.core.refusal import shell_word
+from holdfast.core.visible import clean
 from holdfast.keeper import Keeper, Receipt
 
 TYPE_CHECKING = False

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 from holdfast import answers
-from holdfast.answers import clean
 from holdfast.cli.answer import Answer, Silence, answer_done
 from holdfast.cli.main import open_keeper, wait_s
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
+from holdfast.core.visible import clean, clean_exactly
 from holdfast.errors import Refused
 
 TYPE_CHECKING = False
@@ -134,7 +134,8 @@ def settings_lines(screen: Screen, fields: Fields) -> Iterator[str]:
         if is_whole and str(file["path"]).endswith("SKILL.md"):
             continue  # a page of ours: the line about it says enough
         for line in file["diff"].split("\n")[:-1]:
-            text, tone = clean(line.removesuffix("\r")), _DIFF_TONES.get(line[:1])
+            text = line[:1] + clean_exactly(line[1:].removesuffix("\r"))
+            tone = _DIFF_TONES.get(line[:1])
             yield screen.paint(text, tone) if tone else text
     for file in fields["files"]:
         became = file["change"]
@@ -198,7 +199,7 @@ def _explain(event: str, session: str | None) -> Answer:
         yield f"{screen.mark('in_progress')} {clean(plan.summary)}"
         if context:
             yield ""
-            yield from [clean(line) for line in context.split("\n")]
+            yield from [clean(line, is_shown=True) for line in context.split("\n")]
 
     return Answer({"does": plan.summary, "answer": answer, "context": context}, lines)
 
@@ -223,6 +224,10 @@ def serve_workflows(args: Arguments) -> Answer:
 @command(
     "mcp memory: serve a memory graph over MCP, in place of the reference Memory server",
     _MEMORY_FILE,
+    Parameter(
+        "--jsonl",
+        "write the JSONL file after each change (default: only if it exists)",
+    ),
     "holdfast mcp memory",
     "holdfast mcp memory --file notes/memory.jsonl",
     workspace=False,
@@ -232,7 +237,8 @@ def serve_memory(args: Arguments) -> Answer:
     from holdfast.mcp.memory import MemoryApp
     from holdfast.mcp.server import project_folder, serve
 
-    serve(MemoryApp(args["memory_file"], project_folder(), wait_s()))
+    app = MemoryApp(args["memory_file"], project_folder(), wait_s(), keep_file=args["jsonl"])
+    serve(app)
     return Silence()
 
 

@@ -9,19 +9,21 @@ import sys
 from itertools import chain, islice
 
 from holdfast import answers
-from holdfast.answers import clean, clean_json, failure_fields
+from holdfast.answers import failure_fields
 from holdfast.cli.answer import (
     Answer,
     Silence,
     StreamAnswer,
     answer_done,
+    confirm,
     encode,
     require_person,
 )
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import Screen, count_cells, counted, format_pairs, pad
 from holdfast.core.diff import path_text
-from holdfast.errors import HoldfastError
+from holdfast.core.visible import clean, clean_exactly, clean_json
+from holdfast.errors import HoldfastError, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ _DAMAGED, _UNDELIVERED, _FAULT = 1, 3, 3
 STREAM_MAX_COLUMNS, _TYPE_COLUMNS = 28, 18
 _FIRST_EVENTS = 200
 _COMMIT_CHARS = 12
+_MAX_ASKED = 20
+"""The number of workflows that are named before archiving them is confirmed."""
+_MIN_DRAWN, _BAR_COLUMNS = 10_000, 24
 _NOT_SHOWN_OF_START = ("record", "ttl", "base")
 _LEVEL_MARKS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
 _LAYER_MARKS = {"delivered": "completed", "current": "completed", "unavailable": "blocked"}
@@ -154,6 +159,7 @@ def _summary(name: str, value: Json) -> Fields:
     "trust: read and approve the commands that this repository wants to run",
     Parameter("--list", "only list them, and which are approved"),
     Parameter("--revoke", "forget every approval for this workspace"),
+    Parameter("--ledger", "believe the ledger that was set aside because it was not made here"),
     "holdfast trust",
     "holdfast trust --list --json",
 )
@@ -163,6 +169,10 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
     if args["revoke"]:
         done = f"{counted(keeper.revoke_trust(), 'approvals')} forgotten"
         return Answer({"revoked": done}, lambda _screen: [done])
+    if args["ledger"]:
+        require_person("trust --ledger")
+        done = f"{clean(keeper.take_back_ledger())} is this workspace's ledger again"
+        return Answer({"ledger": done}, lambda _screen: [done])
     requests, notes = keeper.untrusted_commands()
     pending = [request for request in requests if not request.approved]
     if pending and not args["list"] and not args["json"]:
@@ -173,7 +183,8 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
         for request in requests:
             status = "approved" if request.approved else "not approved"
             mark = "completed" if request.approved else "pending"
-            yield screen.row(mark, f"{request.gate}: {request.command}", status, request.source)
+            wanted = f"{clean_exactly(request.gate)}: {clean_exactly(request.command)}"
+            yield f"{screen.mark(mark)} {wanted}  {screen.dim(status, request.source)}"
         if requests:
             yield screen.note(NOT_COVERED)
         else:
@@ -189,8 +200,9 @@ def _ask(request: CommandRequest) -> bool:
 
     require_person("trust")
 
-    print(f"\n{clean(request.source)} wants {clean(describe_gate(request.gate))} to run:\n")
-    print(f"    {clean(request.command)}\n")
+    source, gate = clean_exactly(request.source), clean_exactly(describe_gate(request.gate))
+    print(f"\n{source} wants {gate} to run:\n")
+    print(f"    {clean_exactly(request.command)}\n")
     print("Approve exactly this command, for this workspace? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -198,11 +210,19 @@ def _ask(request: CommandRequest) -> bool:
 @command(
     "clean: let expired workflows and old ended records go; resume ID brings each back",
     Parameter("--dry-run", "only say what would go"),
+    Parameter("--all", "end every active workflow of this worktree, and let every record go; asks"),
+    Parameter("--yes", "with --all: do not ask"),
     "holdfast clean --dry-run",
-    "holdfast clean",
+    "holdfast clean --all --yes",
 )
 def clean_up(keeper: Keeper, args: Arguments) -> Answer:
-    rows, notes = keeper.clean(dry_run=args["dry_run"])
+    rows, notes = keeper.clean(dry_run=args["dry_run"] or args["all"], everything=args["all"])
+    if args["all"] and not args["dry_run"]:
+        listed = [f"{row['id']} ({row['why']})" for row in rows]
+        if listed and confirm("clean --all", "Let all of these go?", listed, args):
+            rows, notes = keeper.clean(everything=True)
+        elif listed:
+            return Answer({"cleaned": [], "dry_run": False}, lambda _: ["Nothing was cleaned."])
 
     def lines(screen: Screen) -> Iterator[str]:
         verb = "would leave" if args["dry_run"] else "left"
@@ -210,7 +230,7 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
             text = f"{row['id']} {verb} the folder"
             yield screen.row("completed", text, row["why"], str(row["record"]))
         if not rows:
-            yield "Nothing is old enough to go."
+            yield "Nothing is here to go." if args["all"] else "Nothing is old enough to go."
         elif not args["dry_run"]:
             yield screen.paint("  holdfast resume ID brings each of them back", "dim")
 
@@ -253,13 +273,96 @@ def _delivery(row: Fields) -> str:
 
 
 @command(
+    "archive: move the history of long-ended workflows out of the ledger, into a file",
+    Parameter("--before DATE", "those that ended before it; or an age such as 90d", required=True),
+    Parameter("--dry-run", "only say what would be moved"),
+    Parameter("--yes", "do not ask: for scripts"),
+    "holdfast archive --before 2026-01-31 --dry-run",
+    "holdfast archive --before 90d --yes",
+)
+def archive(keeper: Keeper, args: Arguments) -> Answer:
+    before = args["before"]
+    due = keeper.archive(before, dry_run=True)
+    is_dry = args["dry_run"] or not due.rows
+    if not (is_dry or args["yes"]) and not _may_archive(due.rows, before):
+        is_dry = True
+    done = due if is_dry else keeper.archive(before)
+
+    def lines(screen: Screen) -> Iterator[str]:
+        for row in done.rows if args["dry_run"] else ():
+            text = f"{row['id']} would be archived"
+            yield screen.row("completed", text, row["status"], row["title"])
+        if not done.rows:
+            yield f"No workflow ended before {before}, or all of them are archived."
+        elif args["dry_run"]:
+            yield f"  {counted(len(done.rows), 'workflows')} in all"
+        elif is_dry:
+            yield "Nothing was archived."
+        else:
+            moved = f"{counted(len(done.rows), 'workflows')}, {counted(done.events, 'events')}"
+            yield screen.row("completed", f"archived {moved}", done.name, "")
+            yield screen.paint("  log, show and resume find them as before", "dim")
+
+    fields = {
+        "archived": [] if is_dry else [row["id"] for row in done.rows],
+        "due": [row["id"] for row in done.rows] if is_dry else [],
+        "archive": done.name or None,
+        "events": done.events,
+    }
+    return Answer(fields, lines, keeper.drain_notes())
+
+
+def _may_archive(rows: list[Fields], before: str) -> bool:
+    """Ask on the terminal; raise ``Refused`` if there is none."""
+    workflows = counted(len(rows), "workflows")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused(
+            "needs_yes",
+            f"archive: {workflows} ended before {before}, and there is no terminal to ask on",
+            f"holdfast archive --before {before} --yes",
+        )
+    for row in rows[:_MAX_ASKED]:
+        print(f"    {clean(row['id'])}  {clean(row['status'])}  {clean(row['title'])}")
+    if len(rows) > _MAX_ASKED:
+        print(f"    and {len(rows) - _MAX_ASKED} more")
+    print(f"Move the history of {workflows} into an archive? [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@command(
     "verify: check the ledger, and every view against it; changes nothing",
-    Parameter("--everything", "check all events of a long ledger, not only the newest 50,000"),
+    Parameter("--all", "check all events, not only those since the last time that all was well"),
     "holdfast verify",
-    "holdfast verify --everything",
+    "holdfast verify --all",
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
-    return _report_answer(keeper.verify(everything=args["everything"]), "holdfast repair")
+    bar = _ProgressBar() if sys.stderr.isatty() and not args["json"] else None
+    report = keeper.verify(everything=args["all"], progress=None if bar is None else bar.draw)
+    if bar is not None:
+        bar.clear()
+    return _report_answer(report, "holdfast repair")
+
+
+class _ProgressBar:
+    """A bar on a terminal. What takes no time gets none."""
+
+    def __init__(self) -> None:
+        self._is_drawn = False
+
+    def draw(self, what: str, done: int, total: int) -> None:
+        """Draw the bar over the last one."""
+        if total < _MIN_DRAWN:
+            return
+        filled = _BAR_COLUMNS * done // total
+        bar = "#" * filled + "-" * (_BAR_COLUMNS - filled)
+        text = f"\r[{bar}] {done:,} of {total:,} {what}\033[K"
+        print(text, end="", file=sys.stderr, flush=True)
+        self._is_drawn = True
+
+    def clear(self) -> None:
+        """Remove the bar, if there is one."""
+        if self._is_drawn:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 @command("repair: put what is damaged aside and rebuild it; deletes nothing", "holdfast repair")

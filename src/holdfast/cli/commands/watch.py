@@ -17,14 +17,15 @@ import time
 import tty
 
 from holdfast import answers
-from holdfast.answers import clean
 from holdfast.cli.answer import Answer, Silence, StreamAnswer
 from holdfast.cli.commands.upkeep import STREAM_MAX_COLUMNS, event_text
 from holdfast.cli.commands.workflow import gate_mark
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import Screen, clip, count_cells, counted, pad
 from holdfast.core.time import iso
+from holdfast.core.visible import clean
 from holdfast.errors import HoldfastError, Refused
+from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,8 +148,8 @@ class Poller:
         workspace = self._keeper.workspace
         signs: list[object] = [os.path.isdir(workspace.root)]
         try:
-            with os.scandir(workspace.home) as entries:
-                ledger = [entry.path for entry in entries if not entry.name.endswith(_OWN_FILES)]
+            names = names_in(workspace.home)
+            ledger = [os.path.join(workspace.home, n) for n in names if not n.endswith(_OWN_FILES)]
         except OSError:
             ledger = []
         records = [os.path.join(workspace.root, path) for path in self._records]
@@ -332,7 +333,7 @@ def _events(screen: Screen, events: list[Event]) -> list[Line]:
         at = screen.paint(f"{event['seq']:>5}  {clean(event['at'])[11:19]}", "dim")
         stream = pad(clean(event["stream"]), min(widest, STREAM_MAX_COLUMNS))
         kind = screen.paint(clean(event["type"]), "active")
-        text = f"{at}  {stream}  {kind}  {screen.dim(event_text(event))}"
+        text = f"{at}  {stream}  {kind}  {screen.paint(event_text(event), 'dim')}"
         lines.append(Line(text, ("event", str(event["seq"]))))
     return lines
 

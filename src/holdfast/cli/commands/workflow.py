@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from holdfast import answers
-from holdfast.answers import clean
-from holdfast.cli.answer import Answer, answer_change, on_workflow, step_after
-from holdfast.cli.parser import WORKFLOW, Parameter, command
+from holdfast.cli.answer import Answer, answer_change, confirm, on_workflow, step_after
+from holdfast.cli.parser import WORKFLOW, Parameter, Usage, command
 from holdfast.cli.screen import (
     Screen,
     count_cells,
@@ -18,6 +17,7 @@ from holdfast.cli.screen import (
 )
 from holdfast.core.next_step import current_task, lessons, next_fields
 from holdfast.core.refusal import shell_word
+from holdfast.core.visible import clean
 from holdfast.core.workflow import (
     declared_phase,
     find_phase,
@@ -64,6 +64,7 @@ _RECIPE_FACTS = {
 _RECIPE_PHASES_MIN = 36
 _FAILED = ("failed", "blocked", "rejected", "error")
 _MAX_TESTS = 10
+_MAX_OUTPUT_LINES = 10
 _RULE_COLUMNS = 47
 _INNER_PHASES = {
     "red": "RED (write a test that fails)",
@@ -93,7 +94,7 @@ _INNER_PHASES = {
     Parameter("--set KEY=VALUE...", "a field of the context", into="context"),
     Parameter("--branch NAME", "the branch it belongs to (default: the current one)"),
     Parameter("--ttl TIME", "how long it may lie still before it expires: 90m, 24h, 7d"),
-    Parameter("--replace", "abandon the one that has the only place for such a record"),
+    Parameter("--replace", "abandon the one that has its only place, or one of its features"),
     Parameter("--again", "begin it once more, although this session has completed it"),
     Parameter("--initiative NAME", "the initiative it is for", names="initiative"),
     Parameter("--milestone ID", "and its milestone (alone: of the current one)", names="milestone"),
@@ -257,14 +258,21 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
     return Answer(
         lambda: answers.workflow(receipt),
-        lambda screen: _show_lines(screen, receipt.state, receipt.record),
+        lambda screen: _show_lines(
+            screen, receipt.state, receipt.record, keeper.missing_reading(receipt.state)
+        ),
         notes=receipt.notes,
         step=step_after(args, receipt),
     )
 
 
-def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator[str]:
-    """Yield everything about one workflow, as a tree."""
+def _show_lines(
+    screen: Screen, state: Workflow, record: str | None, missing: Sequence[str]
+) -> Iterator[str]:
+    """Yield everything about one workflow, as a tree.
+
+    ``missing`` are the required files that do not exist.
+    """
     status = state["status"].replace("_", " ")
     yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot}{clean(status)}"
     if state["title"]:
@@ -296,11 +304,13 @@ def _show_lines(screen: Screen, state: Workflow, record: str | None) -> Iterator
         yield from _tasks(screen, state, "  ")
     if state["gates"]:
         yield screen.paint("Gates", "strong")
-        yield from gate_lines(screen, state, "  ")
+        yield from gate_lines(screen, state, "  ", output_of=_gates_with_output(state))
+    yield from _test_lines(screen, state)
     if state["required_reading"]:
         yield screen.paint("Must be read", "strong")
     for path in state["required_reading"]:
-        yield "  " + screen.row("completed" if path in state["read"] else "pending", path)
+        mark = "completed" if path in state["read"] else "pending"
+        yield "  " + screen.row(mark, path, "missing" if path in missing else "")
     reminders = [f"{number}  {text}" for number, text in enumerate(state["reminders"], 1)]
     yield from list_lines(screen, "Reminders", reminders)
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
@@ -342,8 +352,44 @@ def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
         )
 
 
-def gate_lines(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
-    """Yield a line for each gate: its result, and what that rests on."""
+def _gates_with_output(state: Workflow) -> list[str]:
+    """Return the gates whose output is shown: those that failed, and the last that was run."""
+    gates = state["gates"]
+    runs = [(str(gate.get("last_run")), name) for name, gate in gates.items() if "command" in gate]
+    failed = [name for name in gates if gate_mark(state, name) == "blocked"]
+    return [*failed, *(name for _, name in sorted(runs)[-1:])]
+
+
+def _test_lines(screen: Screen, state: Workflow) -> Iterator[str]:
+    """Yield what is known of the tests: their command, the last result, and those that failed."""
+    tests = state["tests"]
+    if not (tests.get("test_command") or tests.get("last_result")):
+        return
+    yield screen.paint("Tests", "strong")
+    result = str(tests.get("last_result") or "not run")
+    counts = tests.get("counts")
+    facts = [
+        f"ran {tests['test_command']}" if tests.get("test_command") else "",
+        *(f"{n} {name}" for name, n in (counts if isinstance(counts, dict) else {}).items() if n),
+        "claimed" if tests.get("evidence") == "claim" else "",
+        screen.age(str(tests["last_run"])) if tests.get("last_run") else "",
+    ]
+    mark = {"passed": "completed", "failed": "blocked"}.get(result, "pending")
+    yield "  " + screen.row(mark, result, *facts)
+    failing = tests.get("failing_tests")
+    for name in failing[:_MAX_TESTS] if isinstance(failing, list) else ():
+        yield f"    {screen.mark('blocked')} {clean(name)}"
+    if tests.get("last_error") and result != "passed":
+        yield screen.paint(f"    | {clean(tests['last_error'])}", "dim")
+
+
+def gate_lines(
+    screen: Screen, state: Workflow, indent: str, *, output_of: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield a line for each gate: its result, and what that rests on.
+
+    For those in ``output_of``, yield the end of what it printed as well.
+    """
     for name, fields in state["gates"].items():
         status, mark = fields.get("status", "pending"), gate_mark(state, name)
         facts = ["failed"] if mark == "blocked" else [] if status == mark else [str(status)]
@@ -372,6 +418,9 @@ def gate_lines(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
         claimed = {k: free.pop(k) for k in fields.get("claimed", ()) if k in free}
         pairs = [*format_pairs(free), *(f"{pair} (claimed)" for pair in format_pairs(claimed))]
         yield indent + screen.row(mark, name, *facts, *pairs)
+        tail = str(fields.get("output_tail") or "").rstrip() if name in output_of else ""
+        for line in tail.split("\n")[-_MAX_OUTPUT_LINES:] if tail else ():
+            yield screen.paint(f"{indent}  | {clean(line)}", "dim")
 
 
 def gate_mark(state: Workflow, name: str) -> str:
@@ -471,7 +520,8 @@ class Summary:
             yield from map(screen.note, self.notes)
         else:
             # The briefing has the notes from before it was made.
-            yield from [clean(line) for line in self.briefing.split("\n") if line]
+            lines = self.briefing.split("\n")
+            yield from [clean(line, is_shown=True) for line in lines if line]
             yield from map(screen.note, self.notes[self._briefed_notes :])
 
 
@@ -614,12 +664,13 @@ def _step_of_initiative(keeper: Keeper, state: Workflow) -> NextStep | None:
     """Return the next step of the current initiative, if a completed workflow belongs to it."""
     if "initiative" not in state:
         return None
+    from holdfast.core.initiatives import names_of
     from holdfast.initiatives import Initiatives
 
     initiatives = Initiatives(keeper)
     current, name = initiatives.all()["current"], state["initiative"]["name"]
     initiative = initiatives.current()
-    is_own = initiative is not None and name in (current, initiative["name"])
+    is_own = initiative is not None and name in names_of(str(current), initiative)
     return initiatives.next_step(after="complete") if is_own else None
 
 
@@ -628,8 +679,36 @@ on_workflow(
     Parameter("TITLE", "the new title"),
     "holdfast rename 'Import of CSV files'",
 )(Keeper.rename, "renamed: {title}")
-on_workflow(
+
+
+@command(
     "abandon: give the workflow up; `holdfast resume ID` brings it back",
     Parameter("--reason TEXT", "why"),
+    Parameter("--all", "every active workflow of this worktree; asks on a terminal"),
+    Parameter("--yes", "with --all: do not ask"),
     "holdfast abandon --reason 'no longer needed'",
-)(Keeper.abandon, "workflow {state[id]} abandoned")
+    "holdfast abandon --all --yes",
+)
+def abandon(keeper: Keeper, args: Arguments) -> Answer:
+    reason = args["reason"]
+    if not args["all"]:
+        receipt = keeper.abandon(reason=reason, **args["target"])
+        return answer_change(args, receipt, f"workflow {receipt.state['id']} abandoned")
+    if args["workflow"] is not None:
+        message = "`holdfast abandon` takes either --all or a workflow"
+        raise Usage(message, "holdfast help abandon")
+    listed = [f"{row['id']} ({row['why']})" for row in keeper.active_here()]
+    rows: list[Fields] = []
+    notes: list[str] = []
+    if listed and confirm("abandon --all", "Abandon all of these?", listed, args):
+        rows, notes = keeper.abandon_all(reason)
+
+    def lines(screen: Screen) -> Iterator[str]:
+        for row in rows:
+            yield screen.row("completed", f"workflow {row['id']} abandoned", str(row["why"]))
+        if rows:
+            yield screen.paint("  holdfast resume ID brings each of them back", "dim")
+        else:
+            yield "Nothing was abandoned." if listed else "No workflow is active here."
+
+    return Answer({"abandoned": rows}, lines, notes)

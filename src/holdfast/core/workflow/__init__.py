@@ -8,6 +8,7 @@ workflow, and the questions about its state that all of them ask.
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
+from holdfast.core.time import epoch_ms, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,8 +156,7 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
     """Return the state after an event; raise ``ValueError`` if it cannot be the first one."""
     event_type, data, at = event["type"], event["data"], event["at"]
     if event_type == "record_adopted":
-        adopted: Workflow = data["state"]
-        return {**adopted, "updated_at": at}
+        return _adopted(data, at)
     if event_type == "workflow_started":
         state = blank(event["stream"], data["recipe"], at)
     if state is None:
@@ -178,6 +178,19 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
     after["history"] = history[overflow:]
     after["history_earlier"] += overflow
     return after
+
+
+def _adopted(data: Fields, at: str) -> Workflow:
+    """Return the state of an adopted record, which was not active because it was adopted.
+
+    Its time to live begins anew. Earlier versions did not record when it was last active.
+    """
+    adopted: Workflow = data["state"]
+    active_ms, at_ms = epoch_ms(str(data.get("active_at", ""))), epoch_ms(at)
+    if active_ms is None or at_ms is None or active_ms >= at_ms:
+        return {**adopted, "updated_at": at}
+    active_at = data["active_at"] if data["active_at"].endswith("Z") else iso(active_ms)
+    return {**adopted, "updated_at": active_at, "adopted_at": at}
 
 
 def blank(workflow_id: str, recipe: Recipe, at: str) -> Workflow:

@@ -53,7 +53,10 @@ def _edited(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 @opens("adopt_record")
 def adopt_record(_state: Workflow | None, args: Fields) -> list[Draft]:
-    return [{"type": "record_adopted", "data": {**args, "state": as_adopted(args["state"])}}]
+    """Adopt a record. ``active_at`` is when the workflow was last active, as the record has it."""
+    state = as_adopted(args["state"])
+    data = {**args, "state": state, "active_at": state["updated_at"]}
+    return [{"type": "record_adopted", "data": data}]
 
 
 def as_adopted(state: Workflow) -> Workflow:
@@ -61,10 +64,26 @@ def as_adopted(state: Workflow) -> Workflow:
 
     Its recipe came with it, and says so.
     """
-    after = with_claims(None, state)
-    if "differs" not in state["recipe"]:
-        after["recipe"] = {**state["recipe"], "differs": _ADOPTED}
-    return _with_believed_phases(None, after)
+    after = as_imported(None, state)
+    after["recipe"] = {**state["recipe"], "differs": _ADOPTED}
+    return after
+
+
+def is_adopted(state: Workflow) -> bool:
+    """Return whether the workflow came with a record from elsewhere."""
+    return state["recipe"].get("differs") == _ADOPTED
+
+
+def as_imported(before: Workflow | None, state: Workflow) -> Workflow:
+    """Return a state that came from elsewhere, as far as it is believed.
+
+    ``before`` is the state that was here; ``None`` if there was none. The session that held the
+    workflow there is nobody's here.
+    """
+    after = with_claims(before, state)
+    if before is None:
+        after = _with_believed_phases(None, after)
+    return {**after, "session": None if before is None else before["session"]}
 
 
 def with_claims(before: Workflow | None, edited: Workflow) -> Workflow:

@@ -38,6 +38,7 @@ from holdfast.core.workflow.needs import (
     pending_gates,
     unmet,
     waived_gates,
+    why_stale,
     with_stale_gates,
 )
 from holdfast.core.workflow.tasks import added_tasks, move_phase
@@ -552,7 +553,7 @@ def complete(state: Workflow, args: Fields) -> Decision:
     if items and not args.get("force"):
         gates = with_stale_gates(state, facts)["gates"]
         stale = [name for name, gate in gates.items() if gate.get("status") == "stale"]
-        why = f" (stale, files changed since: {', '.join(stale)})" if stale else ""
+        why = f" (stale, {why_stale(facts)}: {', '.join(stale)})" if stale else ""
         return Refusal(
             "pending",
             f"complete: {state['id']} still needs {describe_pending(items)}{why}",
@@ -677,6 +678,16 @@ def feature_position(state: Workflow) -> tuple[int, int]:
         return 0, 0
     total = len(_context_paths(state["context"], "folder_features"))
     return min(len(_context_paths(state["context"], "folder_done")) + 1, total), total
+
+
+def open_features(state: Workflow) -> list[str]:
+    """Return the feature files that the workflow works on, the current one first."""
+    if not _is_in_folder(state):
+        return [state["subject"]]
+    context = state["context"]
+    done = _context_paths(context, "folder_done")
+    paths = [context.get("feature_file"), *_context_paths(context, "folder_features")]
+    return [path for path in dict.fromkeys(paths) if isinstance(path, str) and path not in done]
 
 
 def other_context(state: Workflow) -> Fields:

@@ -24,8 +24,12 @@ TEST_GATE = "test"
 """The gate that a passing run of the test command passes."""
 CHECKS = (PULL_REQUEST,)
 """The gates that Holdfast can look up."""
+UNKNOWN_TREE = "?"
+"""The prefix of the digest of a work tree that could not be read; the reason follows."""
 UNTESTED = "untested"
 """What a commit lacks if files have changed since the tests passed."""
+MASK = "[masked]"
+"""The text that replaces a secret in the output and the command of a run."""
 NOT_RUN = (126, 127)
 """Exit codes of a shell that could not run the command: nothing was tested."""
 NEEDS = ("branch", "tasks", "failure", "tests", "gates", "commit", "approval")
@@ -82,7 +86,7 @@ def _missing(state: Workflow, phase: Phase, need: str, facts: Fields | None) -> 
         return ["missing"]
     tests = state["tests"]
     is_tested = tests.get("evidence") == RUN and tests.get("tree") is not None
-    return [UNTESTED] if is_tested and facts.get("tree") not in (None, tests["tree"]) else []
+    return [UNTESTED] if is_tested and not is_fresh(tests, facts.get("tree")) else []
 
 
 def is_branch_missing(facts: Fields | None) -> bool:
@@ -111,17 +115,21 @@ def is_new_commit(state: Workflow, head: str | None) -> bool:
 def last_test_command(state: Workflow) -> str:
     """Return the test command that Holdfast ran last; empty if it ran none.
 
-    A command that came with a record or was merely claimed is not run by itself.
+    A command that came with a record or was merely claimed is not run by itself, and one with a
+    secret in it was not kept whole.
     """
-    tests = state["tests"]
-    return str(tests.get("test_command") or "") if tests.get("evidence") == RUN else ""
+    return _kept_command(state["tests"], "test_command")
 
 
 def last_gate_command(state: Workflow, gate: str) -> str:
     """Return the command that Holdfast ran last for a gate; for ``test``, the test command."""
-    ran = state["gates"].get(gate, {})
-    command = str(ran.get("command") or "") if ran.get("evidence") == RUN else ""
+    command = _kept_command(state["gates"].get(gate, {}), "command")
     return command or (last_test_command(state) if gate == TEST_GATE else "")
+
+
+def _kept_command(ran: Fields, key: str) -> str:
+    command = str(ran.get(key) or "") if ran.get("evidence") == RUN else ""
+    return "" if MASK in command else command
 
 
 def mark_of_run(state: Workflow, task: Task | None = None, inner: str | None = None) -> str:
@@ -229,20 +237,43 @@ def is_passed(state: Workflow, name: str) -> bool:
 
 
 def with_stale_gates(state: Workflow, facts: Fields | None) -> Workflow:
-    """Return the state with every gate stale that ran on another work tree than the facts have."""
+    """Return the state with every gate stale that is not known to be of the facts' work tree."""
     tree = (facts or {}).get("tree")
     stale = {
         name: {**gate, "status": "stale"}
         for name, gate in state["gates"].items()
-        if tree is not None and gate.get("tree") not in (None, tree)
+        if not is_fresh(gate, tree)
     }
     return {**state, "gates": {**state["gates"], **stale}} if stale else state
 
 
+def is_fresh(result: Fields, tree: str | None) -> bool:
+    """Return whether a result is of this work tree; True if it rests on no run, or is not asked."""
+    if tree is None or not _is_run(result):
+        return True
+    return result.get("tree") == tree and not tree.startswith(UNKNOWN_TREE)
+
+
+def is_unknown_tree(facts: Fields | None) -> bool:
+    """Return whether the work tree could not be read."""
+    return str((facts or {}).get("tree")).startswith(UNKNOWN_TREE)
+
+
+def why_stale(facts: Fields | None) -> str:
+    """Return why gates are stale, for a sentence that goes on with what was done then."""
+    if facts is not None and is_unknown_tree(facts):
+        reason = facts["tree"].removeprefix(UNKNOWN_TREE)
+        return f"nobody can tell whether files changed ({reason}) since"
+    return "files changed since"
+
+
 def was_run(state: Workflow) -> bool:
     """Return whether a gate or the tests rest on a run, which a later edit can make stale."""
-    results = [*state["gates"].values(), state["tests"]]
-    return any(result.get("tree") is not None for result in results)
+    return any(map(_is_run, [*state["gates"].values(), state["tests"]]))
+
+
+def _is_run(result: Fields) -> bool:
+    return result.get("evidence") == RUN or result.get("tree") is not None
 
 
 def pending_gates(state: Workflow) -> list[str]:

@@ -3,8 +3,9 @@
 ``projection`` reads from the ledger what the graph should contain. The embedded graph is that
 answer and nothing more. ``mcp_delivery`` sends a Memory server of the user's own what changed.
 
-``store`` is the graph of ``holdfast mcp memory``, in an SQLite file. ``memory_graph`` imports it
-from the file of another Memory server, and exports it.
+``store`` is the graph of ``holdfast mcp memory``, in an SQLite file. ``memory_graph`` opens it and
+exports it. ``jsonl_file`` keeps the file of the reference Memory server up to date and takes in
+what others write there; ``jsonl`` is the format of that file, ``merge`` what both sides changed.
 """
 
 from __future__ import annotations
@@ -47,3 +48,8 @@ if TYPE_CHECKING:
 
         entityName: str
         observations: list[str]
+
+    Key = tuple[str, str, str, str]
+    """What was added or deleted: its kind (``entity``, ``type``, ``observation``, ``relation``),
+    and up to three texts that tell it from others of that kind.
+    """

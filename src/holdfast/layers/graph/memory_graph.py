@@ -1,8 +1,10 @@
-"""A person's own memory graph: the JSONL file of a Memory server, kept in a database.
+"""A person's own memory graph: in a database, and in the JSONL file of a Memory server.
 
 The database is beside the file, one for each path, and is authoritative once it exists. The file is
-imported in the transaction that marks it as imported, and is never changed by that; only an export
-writes it, and keeps a copy of the previous content.
+imported in the transaction that marks it as imported. From then on a file that exists, or that the
+caller asks for, is kept up to date (``jsonl_file``): a short one before a change is acknowledged, a
+long one soon afterwards and when the graph is closed. Trouble with the file is noted, and fails no
+call: the next one tries again.
 """
 
 from __future__ import annotations
@@ -12,32 +14,32 @@ import time
 
 from holdfast.core import json_text
 from holdfast.core.json_text import digest
-from holdfast.errors import Fault, Refused
+from holdfast.errors import Fault, HoldfastError, Refused, damaged_graph
+from holdfast.layers.graph import jsonl
+from holdfast.layers.graph.jsonl_file import JsonlFile, read_mark, version_of, write_mark
 from holdfast.layers.graph.store import LOCK_WAIT_S, GraphStore, InMemoryGraph, inode_of
 from holdfast.storage import shared_file
-from holdfast.system.disk import Disk
+from holdfast.system.disk import Disk, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from collections.abc import Callable
+    from typing import Self
 
-    from holdfast.core.types import Fields, Json
-    from holdfast.layers.graph import Entity, Relation
+    from holdfast.core.types import Fields
 
 FILE_VARIABLE = "MEMORY_FILE_PATH"
 DATABASE_SUFFIX = ".db"
 _IMPORTED = "imported"
 """The mark of an import: how the file was then."""
-_TEXTS = {
-    "entity": ("name", "entityType"),
-    "relation": ("from", "to", "relationType"),
-}
-"""The fields of each kind of line that are one text."""
-_MAX_LISTED = 20
-"""Bad lines that are listed one by one."""
 _MAX_FILE_BYTES = 1 << 32
 _READ_ATTEMPTS = 40
 _READ_PAUSE_S = 0.05
+_MAX_QUICK_BYTES = 1 << 18
+"""A file up to this size is written before a change is acknowledged."""
+_PAUSE_S = 1.0
+"""A longer one is written at most once in this time, and for a fifth of the time."""
+_PAUSE_FACTOR = 4
 
 
 def path_of(named: str | None, folder: str) -> str:
@@ -52,12 +54,19 @@ def path_of(named: str | None, folder: str) -> str:
 
 
 class MemoryGraph:
-    """The graph of one path. ``notes`` has what a person should know about its import."""
+    """The graph of one path. ``notes`` has what a person should know about its file."""
 
-    def __init__(self, path: str, *, wait_s: float | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        keep_file: bool = False,
+        wait_s: float | None = None,
+        clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.path = path
         self.database = path + DATABASE_SUFFIX
-        self.notes: list[str] = []
         self._wait_s = LOCK_WAIT_S if wait_s is None else wait_s
         self._disk = Disk()
         self._store: GraphStore | None = None
@@ -65,6 +74,17 @@ class MemoryGraph:
         """The inode of the database that the file was imported into."""
         self._file_read: tuple[int, ...] = ()
         """The version of the file that is served because no database can be created."""
+        lock = Lock(f"{self.database}.file-lock", self._disk)
+        self._file = JsonlFile(path, lock, self._disk, self._wait_s, clock)
+        self.notes = self._file.notes
+        self._keeps_file = keep_file
+        """True if the file is kept up to date: it was asked for, or it existed."""
+        self._timer = timer
+        self._due_at: float | None = None
+        """When the file has to be written; ``None`` if it is up to date."""
+        self._not_before = 0.0
+        self._trouble = ""
+        """Why the file could not be brought up to date the last time."""
 
     def __enter__(self) -> Self:
         return self
@@ -73,14 +93,27 @@ class MemoryGraph:
         self.close()
 
     def close(self) -> None:
+        """Write the file if that was put off, and close the database."""
+        if self._due_at is not None and self._store is not None:
+            self._sync(self._store)
+        self._close_store()
+
+    def reopen(self) -> None:
+        """Have the database opened again by the next call, which may find another one there."""
+        self._close_store()
+
+    def _close_store(self) -> None:
         if self._store is not None:
             self._store.close()
             self._store = None
 
     def store(self) -> GraphStore:
-        """Return the store; open it at the first use and after another process replaced it."""
+        """Return the store; open it at the first use and after another process replaced it.
+
+        What other programs wrote into the file is in it.
+        """
         if self._store is None or self._is_outdated():
-            self.close()
+            self._close_store()
             if os.path.exists(self.path) and not os.path.isfile(self.path):
                 raise Refused(
                     "in_the_way", f"{self.path} is not a file", "name another one: --file PATH"
@@ -90,6 +123,7 @@ class MemoryGraph:
             except (Fault, OSError) as error:
                 self._store = self._open_in_memory(error)
             self._inode = self._store.inode
+        self._follow_file(self._store)
         return self._store
 
     def _is_outdated(self) -> bool:
@@ -98,24 +132,22 @@ class MemoryGraph:
             return True
         is_in_memory = self._inode == -1
         return is_in_memory and (
-            self._file_read != _stat(self.path) or os.access(os.path.dirname(self.path), os.W_OK)
+            self._file_read != version_of(self.path)
+            or os.access(os.path.dirname(self.path), os.W_OK)
         )
 
     def _open(self) -> GraphStore:
         self._disk.make_folder(os.path.dirname(self.path))
         store = GraphStore(self.database, disk=self._disk, wait_s=self._wait_s)
         try:
-            mark = store.marks().get(_IMPORTED)
-            if mark is None:
+            if _IMPORTED not in store.marks():
                 with store.writing():
                     if _IMPORTED not in store.marks():
-                        self._mark(store, bad=self._import(store))
-            elif json_text.loads(mark)["seen"] != list(_stat(self.path)[1:]):
-                self.notes.append(
-                    f"{self.path} was changed since it was imported, and {self.database} is used; "
-                    "holdfast memory export writes the file again; to import the file again, move "
-                    "the database away"
-                )
+                        self._import(store)
+            if not store.is_read_only:
+                if self._keeps_file or os.path.exists(self.path):
+                    store.check()  # A damaged graph must not replace a good file.
+                self._begin_with_file(store)
         except BaseException:
             store.close()
             raise
@@ -126,38 +158,58 @@ class MemoryGraph:
         is_refused = isinstance(error, OSError) or error.code == "not_written"
         if not is_refused or os.path.lexists(self.database) or not os.path.exists(self.path):
             raise error
-        self._file_read = _stat(self.path)
+        self._file_read = version_of(self.path)
         store = InMemoryGraph(self.database)
-        self._import(store)
+        parsed = jsonl.parse(self._read_file() or b"")
+        self.notes += jsonl.faults(self.path, parsed)
+        store.replace_graph(parsed.graph)
         store.is_read_only = True
         self.notes.append(f"{self.database} cannot be created: {self.path} is served read-only")
         return store
 
-    # Import
+    # The file
 
-    def _import(self, store: GraphStore) -> int:
-        """Insert what the file holds; return the number of lines that were skipped."""
-        entities, relations, bad = parse(self._read_file() or b"")
-        # In one call each, so that a name that occurs twice stays two entities.
-        store.create_entities(entities)
-        store.create_relations(relations)
-        for line, why in bad[:_MAX_LISTED]:
-            self.notes.append(f"{self.path}, line {line}: {why}; it was left out")
-        if len(bad) > _MAX_LISTED:
-            more = len(bad) - _MAX_LISTED
-            self.notes.append(f"{self.path}: {more} more lines are not valid and were left out")
-        return len(bad)
+    def _import(self, store: GraphStore) -> None:
+        """Insert what the file holds, and mark it as imported."""
+        raw = self._read_file()
+        parsed = jsonl.parse(raw or b"")
+        if parsed.is_foreign:
+            self.notes += jsonl.faults(self.path, parsed)
+        elif raw is not None:
+            self._file.take_in(store, raw)
+        store.set_marks(**{_IMPORTED: json_text.dumps({"seen": list(version_of(self.path)[1:])})})
 
-    def _mark(self, store: GraphStore, **more: int) -> None:
-        seen = list(_stat(self.path)[1:])
-        store.set_marks(**{_IMPORTED: json_text.dumps({"seen": seen, **more})})
+    def _begin_with_file(self, store: GraphStore) -> None:
+        """See what became of the file while no process kept it up to date."""
+        is_known = read_mark(store) is not None
+        if not os.path.exists(self.path):
+            if is_known and not self._keeps_file:
+                store.forget_changes()
+            self._due_at = 0.0 if self._keeps_file else None
+            return
+        if self._file.is_foreign(store):
+            return
+        if not is_known and self._is_as_imported(store):
+            # An earlier version imported the file, and kept only the database up to date.
+            raw = self._read_file() or b""
+            self._copy(self.path, raw)
+            write_mark(store, digest=digest(raw), behind=True)
+        if self._file.is_behind(store):
+            self._due_at = 0.0
+
+    def _is_as_imported(self, store: GraphStore) -> bool:
+        try:
+            seen = json_text.loads(store.marks()[_IMPORTED])["seen"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise damaged_graph(store.path, "what it says of its file cannot be read") from error
+        return bool(seen) and seen == list(version_of(self.path)[1:])
 
     def _read_file(self) -> bytes | None:
         """Read the file while no other process writes it; raise ``Fault`` if one does not stop."""
         for _ in range(_READ_ATTEMPTS):
-            before = _stat(self.path)
+            before = version_of(self.path)
             raw = self._disk.read(self.path, _MAX_FILE_BYTES)
-            if before == _stat(self.path) and not self._disk.is_being_written(self.path):
+            if before == version_of(self.path) and not self._disk.is_being_written(self.path):
                 return raw
             time.sleep(_READ_PAUSE_S)
         raise Fault(
@@ -167,29 +219,85 @@ class MemoryGraph:
             path=self.path,
         )
 
+    def _follow_file(self, store: GraphStore) -> None:
+        """Take in what others wrote into the file, if it is kept up to date."""
+        if store.is_read_only:
+            return
+        self._keeps_file = self._keeps_file or os.path.exists(self.path)
+        if not self._keeps_file or self._file.is_foreign(store):
+            return
+        if not self._file.is_current(store):
+            self._due_at = 0.0
+        self.do_due_work()
+
+    def note_change(self) -> None:
+        """Have the file written after a change of the graph: at once if it is short."""
+        store = self._store
+        if store is None or store.is_read_only or not self._keeps_file:
+            return
+        if not self._file.is_foreign(store):
+            is_quick = self._file.size <= _MAX_QUICK_BYTES and not self._trouble
+            if is_quick:
+                self._sync(store)
+            elif self._due_at is None:
+                self._due_at = self._not_before
+
+    def do_due_work(self) -> float | None:
+        """Write the file if that is due; return the seconds until then, ``None`` if it is not."""
+        if self._due_at is None or self._store is None:
+            return None
+        wait_s = max(self._due_at, self._not_before) - self._timer()
+        if wait_s > 0:
+            return wait_s
+        is_done = self._sync(self._store)
+        return None if is_done else max(self._not_before - self._timer(), 0.0)
+
+    def _sync(self, store: GraphStore) -> bool:
+        """Bring file and graph together, and set when that may be done again.
+
+        Return False if that was not possible; note why.
+        """
+        begin = self._timer()
+        try:
+            self._file.sync(store)
+        except (HoldfastError, OSError) as error:
+            why = str(error)
+            if why != self._trouble:
+                self.notes.append(f"{self.path} is not up to date: {why}")
+            self._trouble = why
+            self._due_at = begin
+        else:
+            self._trouble = ""
+            self._due_at = None
+        end = self._timer()
+        is_quick = self._file.size <= _MAX_QUICK_BYTES and not self._trouble
+        self._not_before = 0.0 if is_quick else end + max(_PAUSE_S, _PAUSE_FACTOR * (end - begin))
+        return not self._trouble
+
     # Export
 
     def export(self, target: str | None = None) -> Fields:
-        """Write the graph as JSONL; keep a copy of what the file held before."""
+        """Write the graph as JSONL; keep a copy of what another file held before."""
         store = self.store()
         path = os.path.realpath(target or self.path)
         if os.path.exists(path) and not os.path.isfile(path):
             raise Refused("in_the_way", f"{path} is not a file", "name another one")
         graph = store.read_graph()
-        raw = render(graph["entities"], graph["relations"])
+        raw = jsonl.render(graph)
         copies: list[str] = []
-
-        def replace(current: bytes | None) -> bytes:
-            if current is not None and current != raw:
-                copies.append(f"{path}.before-{digest(current)[:12]}")
-                if not os.path.lexists(copies[-1]):
-                    self._disk.create(copies[-1], current, 0o600, durable=True)
-            return raw
-
-        shared_file.clear_spares(self._disk, path, raw.__eq__)
-        shared_file.settle(self._disk, path, replace)
         if path == self.path and not store.is_read_only:
-            self._mark(store)
+            self._keeps_file = True
+            self._file.sync(store)
+        else:
+
+            def replace(current: bytes | None) -> bytes:
+                if current is not None and current != raw:
+                    copies.append(self._copy(path, current))
+                return raw
+
+            shared_file.clear_spares(self._disk, path, raw.__eq__)
+            # Every content that is replaced is copied, so nothing can be left to note.
+            shared_file.settle(self._disk, path, replace, lambda _note: None)
         return {
             "path": path,
             "kept": copies[-1] if copies else None,
@@ -197,55 +305,9 @@ class MemoryGraph:
             "relations": len(graph["relations"]),
         }
 
-
-def _stat(path: str) -> tuple[int, ...]:
-    """Return inode, size and time of a file; empty if there is none."""
-    try:
-        stat = os.stat(path)
-    except OSError:
-        return ()
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-def parse(raw: bytes) -> tuple[list[Entity], list[Relation], list[tuple[int, str]]]:
-    """Return the entities, the relations, and the number and fault of each bad line."""
-    nodes: dict[str, list[Any]] = {"entity": [], "relation": []}
-    bad: list[tuple[int, str]] = []
-    for number, line in enumerate(raw.split(b"\n"), 1):
-        if line.strip():
-            try:
-                kind, node = _parse_line(line)
-            except ValueError as error:
-                bad.append((number, str(error)))
-            else:
-                nodes[kind].append(node)
-    return nodes["entity"], nodes["relation"], bad
-
-
-def _parse_line(line: bytes) -> tuple[str, Fields]:
-    """Return the kind of a line, and its fields; raise ``ValueError`` with the fault."""
-    fields = json_text.loads(line)
-    kind = str(fields.get("type")) if isinstance(fields, dict) else ""
-    if kind not in _TEXTS:
-        raise ValueError("it is neither an entity nor a relation")
-    node: Fields = {name: _text(fields.get(name), name) for name in _TEXTS[kind]}
-    if kind == "entity":
-        texts = fields.get("observations", [])
-        texts = texts if isinstance(texts, list) else [None]
-        node["observations"] = [_text(text, "list of observations") for text in texts]
-    return kind, node
-
-
-def _text(value: Json, name: str) -> str:
-    if not isinstance(value, str) or not json_text.is_encodable(value):
-        raise ValueError(f"its {name} is not text")
-    return value
-
-
-def render(entities: list[Entity], relations: list[Relation]) -> bytes:
-    """Return the lines of the reference server, without a newline at the end."""
-    rows = [
-        *({"type": "entity", **entity} for entity in entities),
-        *({"type": "relation", **relation} for relation in relations),
-    ]
-    return "\n".join(map(json_text.dumps, rows)).encode()
+    def _copy(self, path: str, raw: bytes) -> str:
+        """Keep a copy of a file's content beside it; return its path."""
+        copy = f"{path}.before-{digest(raw)[:12]}"
+        if not os.path.lexists(copy):
+            self._disk.create(copy, raw, 0o600, durable=True)
+        return copy

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
     from typing import Any, Self
 
-    from holdfast.layers.graph import Added, Addition, Deletion, Entity, Graph, Relation
+    from holdfast.layers.graph import Added, Addition, Deletion, Entity, Graph, Key, Relation
 
 APPLICATION_ID = 0x48464752
-VERSION = 1
+VERSION = 2
+"""The newest version: 1 and the table ``changes``, which a graph has once it is kept in a file."""
 SCHEMA = f"""
 CREATE TABLE entities (
   id INTEGER PRIMARY KEY,
@@ -66,7 +67,7 @@ CREATE VIRTUAL TABLE words USING fts5 (
   folded, content='', columnsize=0, tokenize='trigram case_sensitive 1'
 );
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = 1;
 """
 """Names are not unique, because the reference server accepts one name twice in a call. ``id`` is
 the order of insertion, which is the order of every answer. A ``*_folded`` column has the text as it
@@ -76,6 +77,27 @@ were put into it, even if a later interpreter folds letters differently.
 ``words`` is an index only and holds no text. Its rows are ``2 * entity`` for name and type, and
 ``2 * observation + 1`` for an observation.
 """
+_FOLLOW_CHANGES = (
+    """
+    CREATE TABLE IF NOT EXISTS changes (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      what TEXT NOT NULL,
+      name TEXT NOT NULL,
+      text TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      saved_at REAL,
+      UNIQUE (what, name, text, kind)
+    )
+    """,
+    f"PRAGMA user_version = {VERSION}",
+)
+"""``changes`` has what was added or deleted since the graph was last written to its file, and what
+was written there at ``saved_at``, not long ago: an ``entity`` or the ``type`` of one (name), an
+``observation`` (entity and text), a ``relation`` (source, target and type). An older Holdfast would
+not record its changes, so the version is another.
+"""
+_FILE = "file"
+"""The mark of a graph that is kept in a file, too: which content the file had last."""
 LOCK_WAIT_S = 10.0
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 """Suffixes of the files that a database consists of."""
@@ -83,7 +105,15 @@ _CHECKPOINT_PAGES = 100
 """A journal that is used again from its start is synced in half the time of one that grows."""
 _MAX_VALUES = 500
 """The number of values in one statement with ``IN``."""
-_DAMAGED = (_sqlite3.SQLITE_CORRUPT, _sqlite3.SQLITE_NOTADB, _sqlite3.SQLITE_FORMAT)
+_DAMAGED = (
+    _sqlite3.SQLITE_ERROR,  # No such column: the schema is damaged.
+    _sqlite3.SQLITE_CORRUPT,
+    _sqlite3.SQLITE_NOTADB,
+    _sqlite3.SQLITE_FORMAT,
+)
+_ERRORS = (_sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises; the second one if its message has bytes of a damaged schema."""
+_NOT_TEXT = ("Could not decode to UTF-8", "codec can't decode")
 _BUSY = (_sqlite3.SQLITE_BUSY, _sqlite3.SQLITE_LOCKED)
 _NOT_WRITABLE = (_sqlite3.SQLITE_READONLY, _sqlite3.SQLITE_PERM, _sqlite3.SQLITE_FULL)
 _CANNOT_OPEN = (_sqlite3.SQLITE_CANTOPEN, _sqlite3.SQLITE_READONLY)
@@ -156,10 +186,30 @@ class GraphDatabase:
             if not os.path.exists(self.path):
                 self._create()
             inode = inode_of(self.path)
+            self._check_readable()
             self._connection = self._connect()
             self.inode = inode
-        except _sqlite3.Error as error:
+        except _ERRORS as error:
             raise _fault(error, self.path, "opened") from error
+
+    def _check_readable(self) -> None:
+        """Raise ``Fault`` if what has the path cannot be a database; SQLite does not say why."""
+        why = "it is not a file"
+        hint = f"move it away: mv {self.path} {self.path}.aside"
+        if os.path.isfile(self.path):
+            if os.access(self.path, os.R_OK):
+                return
+            why = "this user may not read it"
+            hint = f"make it readable: chmod u+rw {self.path}"
+        message = f"the graph {self.path} cannot be opened: {why}"
+        raise Fault("storage", message, f"{hint}, then call again", path=self.path)
+
+    def check(self) -> None:
+        """Raise ``Fault`` if pages of the database are damaged."""
+        with self.reading():
+            problem = self.rows("PRAGMA quick_check(1)")[0][0]
+        if problem != "ok":
+            raise errors.damaged_graph(self.path, " ".join(str(problem).split()))
 
     def _create(self) -> None:
         """Create the file under another name and rename it, so that readers see all or nothing."""
@@ -269,7 +319,7 @@ class GraphDatabase:
             self._connection.execute(begin)
             yield
             self._connection.execute("COMMIT")
-        except _sqlite3.Error as error:
+        except _ERRORS as error:
             raise _fault(error, self.path, doing) from error
         except UnicodeEncodeError as error:
             raise Refused(
@@ -342,13 +392,8 @@ class GraphStore(GraphDatabase):
                 for entity in entities
                 if entity["name"] not in existing
             ]
-            for entity in created:
-                name, kind = entity["name"], entity["entityType"]
-                lowers = _folded_if_other(name), _folded_if_other(kind)
-                row = self.insert(_ADD_ENTITY, (name, kind, *lowers))
-                words = _entity_words(row, lowers[0] or name, lowers[1] or kind)
-                self.insert(_ADD_WORDS, words)
-                self._insert_observations(row, entity["observations"])
+            self._insert_entities(created)
+            self._record_changes(_keys_of(created))
         return created
 
     def create_relations(self, relations: list[Relation]) -> list[Relation]:
@@ -358,6 +403,7 @@ class GraphStore(GraphDatabase):
             rows = [_row_of(relation) for relation in relations]
             fresh = [row for row in rows if not self.rows(query, row)]
             self.run_each(_ADD_RELATION, fresh)
+            self._record_changes(("relation", *row) for row in fresh)
         return [_relation(*row) for row in fresh]
 
     def add_observations(self, observations: list[Addition]) -> list[Added]:
@@ -379,21 +425,15 @@ class GraphStore(GraphDatabase):
                 existing = {row[0] for row in self.run_in(query, item["contents"], entity)}
                 fresh = [text for text in item["contents"] if text not in existing]
                 self._insert_observations(entity, fresh)
+                self._record_changes(_keys_of_texts(item["entityName"], fresh))
                 results.append({"entityName": item["entityName"], "addedObservations": fresh})
         return results
 
     def delete_entities(self, names: list[str]) -> None:
         """Delete entities, and every relation from or to these names."""
         with self.writing():
-            ids = [row[0] for row in self.run_in(_ENTITIES_NAMED, names)]
-            self._drop_observations("SELECT id FROM observations WHERE entity IN ({})", ids)
-            rows = self.run_in(
-                "SELECT id, coalesce(name_folded, name), coalesce(type_folded, type)"
-                " FROM entities WHERE id IN ({})",
-                ids,
-            )
-            self.run_each(_DROP_WORDS, (_entity_words(*row) for row in rows))
-            self.run_in("DELETE FROM entities WHERE id IN ({})", ids)
+            self._record_changes(self._keys_to_delete(names))
+            self._drop_entities([row[0] for row in self.run_in(_ENTITIES_NAMED, names)])
             self.run_in("DELETE FROM relations WHERE source IN ({})", names)
             self.run_in("DELETE FROM relations WHERE target IN ({})", names)
 
@@ -405,12 +445,42 @@ class GraphStore(GraphDatabase):
                 entity = self._first_entity(item["entityName"])
                 if entity is not None:
                     self._drop_observations(query, item["observations"], entity)
+                    name = item["entityName"]
+                    texts = item["observations"]
+                    self._record_changes(("observation", name, text, "") for text in texts)
 
     def delete_relations(self, relations: list[Relation]) -> None:
         """Delete relations; ignore unknown ones."""
         statement = "DELETE FROM relations WHERE source = ? AND target = ? AND type = ?"
         with self.writing():
             self.run_each(statement, map(_row_of, relations))
+            self._record_changes(("relation", *_row_of(relation)) for relation in relations)
+
+    def replace_graph(self, graph: Graph) -> None:
+        """Make the graph equal to another one, in its order; change only rows that differ."""
+        with self.writing():
+            entities, observations, relations = self.read_rows()
+            old = list(
+                zip((row[0] for row in entities), self._join(entities, observations), strict=True)
+            )
+            names = {entity["name"] for entity in graph["entities"]}
+            gone = [row for row, entity in old if entity["name"] not in names]
+            old = [(row, entity) for row, entity in old if entity["name"] in names]
+            same = 0
+            for (_, entity), new in zip(old, graph["entities"], strict=False):
+                if entity["name"] != new["name"]:
+                    break
+                same += 1
+            # What comes after an entity that stands elsewhere now is inserted again, in order.
+            self._drop_entities([*gone, *(row for row, _ in old[same:])])
+            for (row, entity), new in zip(old[:same], graph["entities"], strict=False):
+                if entity != new:
+                    self._replace_entity(row, new)
+            self._insert_entities(graph["entities"][same:])
+            rows = [_row_of(relation) for relation in graph["relations"]]
+            if rows != [tuple(row[1:]) for row in relations]:
+                self.rows("DELETE FROM relations")
+                self.run_each(_ADD_RELATION, rows)
 
     # Reading
 
@@ -418,8 +488,8 @@ class GraphStore(GraphDatabase):
         """Return everything, in the order of insertion."""
         entities, observations, relations = self.read_rows()
         return {
-            "entities": _join(entities, observations),
-            "relations": [_relation(*row[1:]) for row in relations],
+            "entities": self._join(entities, observations),
+            "relations": self._relations(relations),
         }
 
     def read_rows(self) -> tuple[list[Any], list[Any], list[Any]]:
@@ -462,7 +532,98 @@ class GraphStore(GraphDatabase):
         with self.writing():
             self.run_each(statement, marks.items())
 
+    # Changes: what the file of the graph does not have yet
+
+    def file_mark(self) -> str | None:
+        """Return the mark of the file's last content; ``None`` if the graph is kept in no file."""
+        return self.marks().get(_FILE)
+
+    def set_file_mark(self, mark: str) -> None:
+        """Mark the file's content; from the first mark on, all processes record their changes."""
+        with self.writing():
+            if self.file_mark() is None:
+                for statement in _FOLLOW_CHANGES:
+                    self.rows(statement)
+            self.set_marks(**{_FILE: mark})
+
+    def forget_changes(self) -> None:
+        """Stop recording changes: the graph is no longer kept in a file."""
+        with self.writing():
+            self.rows("DELETE FROM marks WHERE key = ?", (_FILE,))
+            self.rows("DELETE FROM changes")
+
+    def last_change(self) -> int:
+        """Return the number of the newest change that is not in the file, 0 if there is none."""
+        with self.reading():
+            rows = self.rows("SELECT max(id) FROM changes WHERE saved_at IS NULL")
+        return rows[0][0] or 0
+
+    def changes(self, since: float) -> tuple[set[Key], set[Key]]:
+        """Return what is not in the file yet, and what was written there after ``since``."""
+        query = "SELECT what, name, text, kind FROM changes WHERE saved_at"
+        with self.reading():
+            unsaved = {tuple(row) for row in self.rows(f"{query} IS NULL")}
+            return unsaved, {tuple(row) for row in self.rows(f"{query} > ?", (since,))}
+
+    def mark_saved(self, last: int, now: float, since: float) -> None:
+        """Mark changes up to a number as written to the file; forget those before ``since``."""
+        with self.writing():
+            statement = "UPDATE changes SET saved_at = ? WHERE id <= ? AND saved_at IS NULL"
+            self.rows(statement, (now, last))
+            # A clock that was set back must not keep them for ever.
+            statement = "DELETE FROM changes WHERE saved_at < ? OR saved_at > ?"
+            self.rows(statement, (since, now))
+
+    def _record_changes(self, keys: Iterable[Key]) -> None:
+        if self.rows("SELECT 1 FROM marks WHERE key = ?", (_FILE,)):
+            statement = (
+                "INSERT OR REPLACE INTO changes (what, name, text, kind) VALUES (?, ?, ?, ?)"
+            )
+            self.run_each(statement, keys)
+
+    def _keys_to_delete(self, names: list[str]) -> Iterator[Key]:
+        """Yield entities with their observations and relations, before they are deleted."""
+        for entity in self._entities(_ENTITIES_NAMED, names):
+            yield from _keys_of_texts(entity["name"], entity["observations"])
+        for name in names:
+            yield "entity", name, "", ""
+        for end in ("source", "target"):
+            rows = self.run_in(f"{_RELATIONS} WHERE {end} IN ({{}})", names)
+            yield from (("relation", *row[1:]) for row in rows)
+
     # Rows
+
+    def _insert_entities(self, entities: list[Entity]) -> None:
+        for entity in entities:
+            name, kind = entity["name"], entity["entityType"]
+            lowers = _folded_if_other(name), _folded_if_other(kind)
+            row = self.insert(_ADD_ENTITY, (name, kind, *lowers))
+            words = _entity_words(row, lowers[0] or name, lowers[1] or kind)
+            self.insert(_ADD_WORDS, words)
+            self._insert_observations(row, entity["observations"])
+
+    def _replace_entity(self, row: int, entity: Entity) -> None:
+        """Give an entity another type and other observations; its name and place stay."""
+        kind = entity["entityType"]
+        self.run_each(_DROP_WORDS, self._words_of([row]))
+        statement = "UPDATE entities SET type = ?, type_folded = ? WHERE id = ?"
+        self.rows(statement, (kind, _folded_if_other(kind), row))
+        self.run_each(_ADD_WORDS, self._words_of([row]))
+        self._drop_observations("SELECT id FROM observations WHERE entity IN ({})", [row])
+        self._insert_observations(row, entity["observations"])
+
+    def _drop_entities(self, ids: list[int]) -> None:
+        self._drop_observations("SELECT id FROM observations WHERE entity IN ({})", ids)
+        self.run_each(_DROP_WORDS, self._words_of(ids))
+        self.run_in("DELETE FROM entities WHERE id IN ({})", ids)
+
+    def _words_of(self, ids: list[int]) -> list[tuple[int, str]]:
+        """Return the names and types of entities as they are in the index."""
+        query = (
+            "SELECT id, coalesce(name_folded, name), coalesce(type_folded, type)"
+            " FROM entities WHERE id IN ({})"
+        )
+        return [_entity_words(*row) for row in self.run_in(query, ids)]
 
     def _first_entity(self, name: str) -> int | None:
         query = "SELECT id FROM entities WHERE name = ? ORDER BY id LIMIT 1"
@@ -501,14 +662,37 @@ class GraphStore(GraphDatabase):
     def _entities(self, query: str, values: Iterable[Any]) -> list[Entity]:
         """Return the entities that a query finds, in the order of insertion."""
         rows = sorted(self.run_in(query, values))
-        return _join(rows, self.run_in(_OBSERVATIONS_OF, [row[0] for row in rows]))
+        return self._join(rows, self.run_in(_OBSERVATIONS_OF, [row[0] for row in rows]))
 
     def _with_relations(self, entities: list[Entity]) -> Graph:
         names = [entity["name"] for entity in entities]
         rows: set[Any] = set()
         for end in ("source", "target"):
             rows.update(self.run_in(f"{_RELATIONS} WHERE {end} IN ({{}})", names))
-        return {"entities": entities, "relations": [_relation(*row[1:]) for row in sorted(rows)]}
+        return {"entities": entities, "relations": self._relations(sorted(rows))}
+
+    def _join(self, entities: Iterable[Any], observations: Iterable[Any]) -> list[Entity]:
+        """Return entities with their observations; raise ``Fault`` if rows do not fit together."""
+        by_id: dict[int, Entity] = {}
+        for row, name, kind in entities:
+            self._check_text(name, kind)
+            by_id[row] = {"name": name, "entityType": kind, "observations": []}
+        for entity, text in observations:
+            self._check_text(text)
+            if entity not in by_id:
+                raise errors.damaged_graph(self.path, "an observation belongs to no entity")
+            by_id[entity]["observations"].append(text)
+        return list(by_id.values())
+
+    def _relations(self, rows: list[Any]) -> list[Relation]:
+        for row in rows:
+            self._check_text(*row[1:])
+        return [_relation(*row[1:]) for row in rows]
+
+    def _check_text(self, *values: object) -> None:
+        for value in values:
+            if type(value) is not str:
+                raise errors.damaged_graph(self.path, "a value that is not text")
 
 
 class InMemoryGraph(GraphStore):
@@ -533,13 +717,16 @@ def _relation(source: str, target: str, kind: str) -> Relation:
     return {"from": source, "to": target, "relationType": kind}
 
 
-def _join(entities: Iterable[Any], observations: Iterable[Any]) -> list[Entity]:
-    by_id: dict[int, Entity] = {
-        row: {"name": name, "entityType": kind, "observations": []} for row, name, kind in entities
-    }
-    for entity, text in observations:
-        by_id[entity]["observations"].append(text)
-    return list(by_id.values())
+def _keys_of(entities: list[Entity]) -> Iterator[Key]:
+    for entity in entities:
+        yield "type", entity["name"], "", ""
+        yield from _keys_of_texts(entity["name"], entity["observations"])
+
+
+def _keys_of_texts(name: str, texts: list[str]) -> Iterator[Key]:
+    yield "entity", name, "", ""
+    for text in texts:
+        yield "observation", name, text, ""
 
 
 def _entity_words(entity: int, name: str, kind: str) -> tuple[int, str]:
@@ -597,16 +784,17 @@ def _not_written(path: str, why: str) -> Fault:
     return errors.not_written(f"the graph {path}", why, remedy)
 
 
-def _fault(error: _sqlite3.Error, path: str, doing: str) -> Fault:
+def _fault(error: Exception, path: str, doing: str) -> Fault:
     """Return the fault for an SQLite error."""
     code = result_code(error)
-    if code in _DAMAGED:
+    if any(part in str(error) for part in _NO_TRIGRAMS):
+        hint = "use a Python whose SQLite has FTS5 with trigrams: 3.34 or newer"
+        return Fault("storage", f"the graph {path} cannot be {doing} ({error})", hint)
+    if code in _DAMAGED or any(part in str(error) for part in _NOT_TEXT):
         return errors.damaged_graph(path, str(error))
     if code in _BUSY:
         return errors.busy(f"the graph {path}", path)
     if code in _NOT_WRITABLE:
         return _not_written(path, str(error))
     hint = "see to that, then run the same command again"
-    if any(part in str(error) for part in _NO_TRIGRAMS):
-        hint = "use a Python whose SQLite has FTS5 with trigrams: 3.34 or newer"
     return Fault("storage", f"the graph {path} cannot be {doing} ({error})", hint)

@@ -1,0 +1,257 @@
+"""Replace secrets in the output and the command line of a run, before anything of them is kept.
+
+Three things are masked: the shapes of common tokens and keys, the values of environment variables
+that are named like secrets, and what the patterns of the settings match. Every quantifier of a
+shape is possessive or bounded, so that no output makes one backtrack. The patterns of the settings
+come with a repository, so they run in a process of their own with limits on its time and memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+from holdfast.core import json_text
+from holdfast.core.workflow.needs import MASK
+from holdfast.errors import HoldfastError
+from holdfast.workspace import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holdfast.core.types import Fields, Json
+
+    Mask = Callable[[str], str]
+
+MIN_VALUE_CHARS = 8
+"""The length of the shortest value of a variable that is masked."""
+PATTERN_LIMIT_S = 2.0
+"""The time that all patterns of the settings have for one text."""
+_MAX_PATTERN_BYTES = 256 * 1024 * 1024
+_MAX_VALUE_CHARS = 32 * 1024
+_SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "KEY")
+_TOO_SLOW = f"{MASK} (all of it: the patterns under mask in the settings were not done in time)"
+
+_KEY = (
+    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key"
+    r"|private[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key)"
+)
+_HARMLESS = r"(?:none|null|true|false|str|int|bool|bytes|optional)\b"
+_VALUE = (
+    r"(?!\[masked\]|" + _HARMLESS + r"|[a-z_][\w.]{0,200}+\()"
+    r"(?:\\[\"'](?:[^\"'\\\n]|\\(?![\"'])){1,4096}+(?:\\[\"'])?+"
+    r'|"(?:[^"\\\n]|\\.){1,4096}+"?+'
+    r"|'(?:[^'\\\n]|\\.){1,4096}+'?+"
+    r"|`[^`\n]{1,4096}+`?+"
+    r"|[^\s\"'`,;&|<>)\]}]{4,4096}+)"
+)
+_TOKENS = (
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}"  # AWS
+    r"|gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_\w{20,}+"  # GitHub
+    r"|gl[a-z]{2,5}-[\w.-]{20,}+"  # GitLab
+    r"|xox[a-z]-[\w-]{10,}+|xapp-[\w-]{10,}+"  # Slack
+    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+|whsec_[A-Za-z0-9+/=]{16,}+"  # Stripe
+    r"|sk-[\w-]{20,}+"  # OpenAI, Anthropic
+    r"|AIza[\w-]{30,}+|ya29\.[\w.-]{20,}+|GOCSPX-[\w-]{20,}+"  # Google
+    r"|npm_[A-Za-z0-9]{30,}+|pypi-[\w-]{40,}+|hf_[A-Za-z0-9]{30,}+"
+    r"|SG\.[\w-]{16,}+\.[\w-]{16,}+|do[opr]_v1_[a-f0-9]{32,}+|dapi[a-f0-9]{32}"
+    r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|hv[sb]\.[\w-]{20,}+|AGE-SECRET-KEY-1[A-Z0-9]{50,}+"
+    r"|eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+)*+"  # JSON web tokens
+    r")"
+)
+_PRIVATE_KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_LINE = re.compile(r"[^\n]{0,12}?[A-Za-z0-9+/=]{32,}+[ \t\r]*+")
+"""A whole line of a private key, which a test runner may have indented."""
+_KEY_END = re.compile(rf"-----END {_PRIVATE_KEY}")
+_WORDS = ("pass", "pwd", "secret", "token", "credential", "key")
+_PREFIXES = (
+    "akia", "asia", "abia", "acca", "a3t", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
+    "gl", "xox", "xapp-", "k_live_", "k_test_", "whsec_", "sk-", "aiza", "ya29.", "gocspx-", "npm_",
+    "pypi-", "hf_", "sg.", "_v1_", "dapi", "shp", "hvs.", "hvb.", "age-secret-key-", "eyj",
+)  # fmt: skip
+_REST = rf"\g<1>{MASK}"
+_SHAPES: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    # A private key, whole or without its end.
+    (
+        ("-----begin ",),
+        rf"-----BEGIN {_PRIVATE_KEY}(?:[^-]|-(?!----)){{0,16384}}+-----END {_PRIVATE_KEY}",
+        MASK,
+    ),
+    (
+        ("-----begin ",),
+        (
+            rf"-----BEGIN {_PRIVATE_KEY}(?:\s++[A-Z][\w-]{{2,20}}+: [^\n]{{0,200}}+)*+"
+            r"(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)*+"
+        ),
+        MASK,
+    ),
+    (_PREFIXES, _TOKENS, MASK),
+    (("hooks.slack.com",), r"(hooks\.slack\.com/(?:services|workflows)/)[\w/-]{10,}+", _REST),
+    # A header.
+    (
+        ("authorization",),
+        (
+            r"(?i)(\b(?:proxy-)?authorization[\"']?\s{0,4}+[:=]\s{0,4}+[\"']?+"
+            r"(?:(?:bearer|basic|token|digest|negotiate)[ \t]++)?+)(?!\[masked\])"
+            r"[^\s\"',;]{4,4096}+"
+        ),
+        _REST,
+    ),
+    (("bearer",), r"(?i)(\bbearer[ \t]++)(?!\[masked\])[\w.~+/=-]{8,4096}+", _REST),
+    (
+        ("cookie",),
+        r"(?i)(\b(?:set-)?cookie[\"']?\s{0,4}+:\s{0,4}+)(?!\[masked\])[^\s\"'][^\n\"']*+",
+        _REST,
+    ),
+    # An address with a password, or with a long name that may be a token.
+    (("://",), r"(://[^\s/@:\"']{0,256}+:)(?!\[masked\]@)[^\s/@\"']{1,4096}+(?=@)", _REST),
+    (("://",), r"(://)[^\s/@:\"'\[\]]{16,4096}+(?=@)", _REST),
+    (
+        ("-u", "--user"),
+        r"((?<!\S)(?:-u|--user)[ =]['\"]?[^\s:'\"]{1,256}+:)(?!\[masked\])[^\s'\"]++",
+        _REST,
+    ),
+    # An option or an assignment whose name says what its value is.
+    (_WORDS, rf"(?i)((?<!\S)--?[\w-]{{0,40}}?{_KEY}[\w-]{{0,40}}+[ \t]++){_VALUE}", _REST),
+    (
+        _WORDS,
+        (
+            rf"(?i)({_KEY}[\w-]{{0,40}}+(?:\\?[\"'])?+\]?+[ \t]{{0,8}}+(?:=>|:=|[=:])(?![=:>])"
+            rf"[ \t]{{0,8}}+){_VALUE}"
+        ),
+        _REST,
+    ),
+)
+"""Texts of which one occurs, in any case, where the shape does; the shape; its replacement."""
+_COMPILED = [(hints, re.compile(shape, re.MULTILINE), mask) for hints, shape, mask in _SHAPES]
+
+_WORKER = """
+import re, resource, sys
+from json import loads
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+text = sys.stdin.buffer.read().decode()
+for number, pattern in enumerate(loads(sys.argv[1])):
+    try:
+        text = re.sub(pattern, lambda match: sys.argv[3] if match.group() else "", text)
+    except (re.error, RecursionError, OverflowError, MemoryError) as error:
+        sys.exit(f"pattern {number + 1}: {error or 'it is too large'}")
+sys.stdout.buffer.write(text.encode())
+"""
+
+
+def masker(root: str) -> Mask:
+    """Return the function that masks the secrets of a text, with the settings for this folder.
+
+    Raise ``BadSettings`` if a pattern of the settings is not a regular expression.
+    """
+    patterns = settings.load(root).mask_patterns
+    if not patterns:
+        return mask
+    _check(patterns)
+    return lambda text: _without_matches(mask(text), patterns)
+
+
+def mask(text: str) -> str:
+    """Mask the values of this process's variables, and the shapes of common secrets."""
+    text = _without_values(text, secret_values(os.environ))
+    lower = text.lower()
+    for hints, shape, replacement in _COMPILED:
+        if any(hint in lower for hint in hints):
+            text = shape.sub(replacement, text)
+    return _without_key_ends(text)
+
+
+def masked_claim(fields: Fields, root: str) -> Fields:
+    """Return the fields of a claim with their texts masked, and the texts of their lists.
+
+    A claim needs no settings, so patterns that cannot be used are left out.
+    """
+    try:
+        chosen = masker(root)
+    except HoldfastError:
+        chosen = mask
+    return {key: _masked(value, chosen) for key, value in fields.items()}
+
+
+def _masked(value: Json, mask: Mask) -> Json:
+    if isinstance(value, str):
+        return mask(value)
+    return [_masked(item, mask) for item in value] if isinstance(value, list) else value
+
+
+def secret_values(env: Mapping[str, str]) -> list[str]:
+    """Return the values of variables that are named like secrets, the longest first.
+
+    The value of a variable is no secret if it is short, or the path of a file that exists.
+    """
+    values = set()
+    for name, value in env.items():
+        is_named_so = any(word in name.upper() for word in _SECRET_NAMES)
+        is_path = value.startswith("/") and os.path.exists(value)
+        if is_named_so and not is_path and len(value) <= _MAX_VALUE_CHARS:
+            values |= {value, value.strip(), *map(str.strip, value.splitlines())}
+    return sorted((value for value in values if len(value) >= MIN_VALUE_CHARS), key=len)[::-1]
+
+
+def _without_values(text: str, values: list[str]) -> str:
+    """Mask values, also where a line break divides one."""
+    joined = text.replace("\n", "")
+    for value in values:
+        if value in text:
+            text = text.replace(value, MASK)
+        if (characters := value.replace("\n", "")) in joined:
+            divided = "\n?".join(map(re.escape, characters))
+            text = re.sub(divided, lambda found: MASK + "\n" * found.group().count("\n"), text)
+    return text
+
+
+def _without_key_ends(text: str) -> str:
+    """Mask private keys whose beginnings were cut off."""
+    kept, start = [], 0
+    for mark in _KEY_END.finditer(text):
+        lines = text[start : mark.start()].split("\n")
+        number = len(lines) - 2  # The last line of a key may be short.
+        while number > 0 and _KEY_LINE.fullmatch(lines[number - 1]):
+            number -= 1
+        if number >= 0:
+            del lines[number:-1]
+        kept += ["\n".join(lines), MASK]
+        start = mark.end()
+    return "".join([*kept, text[start:]])
+
+
+def _without_matches(text: str, patterns: list[str]) -> str:
+    """Mask what the patterns match; mask everything if they are not done in time."""
+    try:
+        done = _match(patterns, text)
+    except subprocess.TimeoutExpired:
+        return _TOO_SLOW
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else _TOO_SLOW
+
+
+def _check(patterns: list[str]) -> None:
+    try:
+        done = _match(patterns, "")
+    except subprocess.TimeoutExpired:
+        why = "cannot be compiled in time"
+    else:
+        if done.returncode == 0:
+            return
+        why = done.stderr.decode(errors="replace").strip()[-200:]
+    raise settings.BadSettings("the settings", "mask.patterns", f"not a regular expression: {why}")
+
+
+def _match(patterns: list[str], text: str) -> subprocess.CompletedProcess[bytes]:
+    limits = [str(_MAX_PATTERN_BYTES), MASK]
+    return subprocess.run(  # noqa: S603 - this interpreter, with the program above
+        [sys.executable, "-I", "-S", "-c", _WORKER, json_text.dumps(patterns), *limits],
+        input=text.encode(errors="replace"),
+        capture_output=True,
+        timeout=PATTERN_LIMIT_S,
+        check=False,
+    )
