@@ -56,7 +56,7 @@ _MAX_READS = 6
 
 
 class Location:
-    """Where a record is: its worktree and its path from the root, and both as absolute paths."""
+    """The location of a record: worktree, path from its root, and both as absolute paths."""
 
     __slots__ = ("address", "path", "root")
 

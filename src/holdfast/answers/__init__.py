@@ -1,4 +1,4 @@
-"""What the surfaces answer (docs/json.md): the fields of every answer, of a failure, and safe text.
+"""The answers of all surfaces (docs/json.md): the fields of every answer and failure, safe text.
 
 The fields are for ``--json`` and for MCP. A function returns those of one kind of answer without
 ``ok``, which the surface puts first.

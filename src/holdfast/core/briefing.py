@@ -366,8 +366,8 @@ def _failed(state: Workflow, now: str, facts: Fields | None) -> list[str]:
         last_run = tests.get("last_run")
         age = f" ({times.age(now, last_run)})" if isinstance(last_run, str) else ""
         named = ", ".join(map(str, failing)) or tests.get("last_error", "")
-        wanted = ", as red asks" if must_fail(state) else ""
-        lines.append(f"FAILING TESTS{age}{wanted}: {quoted(named)}")
+        expected = ", as red asks" if must_fail(state) else ""
+        lines.append(f"FAILING TESTS{age}{expected}: {quoted(named)}")
     return lines
 
 

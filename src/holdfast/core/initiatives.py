@@ -469,8 +469,8 @@ def find_key(state: InitiativesState, name: str) -> str | None:
             return key
     if name in state["all"]:
         return name
-    former = [key for key, one in state["all"].items() if name in one.get("former", ())]
-    return next(iter(former), None)
+    with_former_name = (key for key, it in state["all"].items() if name in it.get("former", ()))
+    return next(with_former_name, None)
 
 
 def next_step_of(

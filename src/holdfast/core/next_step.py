@@ -118,13 +118,13 @@ class NextStep:
 
     @property
     def remark(self) -> str:
-        """What it is about, for a line in which the command comes first."""
+        """Return what the step is about, for a line that begins with the command."""
         before = self.about.removesuffix(", then")
         return self.about if before == self.about else f"first: {before}"
 
     @property
     def is_persons(self) -> bool:
-        """Whether only a person can run it, on a terminal of their own."""
+        """Return whether only a person can run it, on a terminal of their own."""
         return self.words == ["trust"] or (len(self.words) > 1 and self.words[1] in _BY_PERSON)
 
     def named(self, workflow: str) -> NextStep:

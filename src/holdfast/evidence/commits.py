@@ -102,10 +102,10 @@ def commit_for(workspace: Workspace, state: Workflow, message: str) -> tuple[str
             raise Refused("stale", f"commit: {why} the tests passed", "holdfast refactor")
     if staged_files(workspace):
         _act(workspace, "commit: git refuses", ["commit", "-m", message])
-        made = git.head(workspace.root)
-        if made is None:
+        head = git.head(workspace.root)
+        if head is None:
             raise Refused("no_commit", "commit: git made no commit", "git status")
-        return made, None
+        return head, None
     if isinstance(target, str):
         head = workspace.commit()
         is_made = is_new_commit(state, head) and not changed_files(workspace)

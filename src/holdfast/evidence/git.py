@@ -223,8 +223,8 @@ def pull_request(root: str, branch: str) -> Fields:
         return {}
     if asked.returncode == 0:
         try:
-            found = json.loads(asked.stdout)
-            return {"pr_number": found["number"], "pr_url": found["url"]}
+            pull_request = json.loads(asked.stdout)
+            return {"pr_number": pull_request["number"], "pr_url": pull_request["url"]}
         except (ValueError, LookupError, TypeError):
             return {}
     if b"no pull requests found" in asked.stderr:

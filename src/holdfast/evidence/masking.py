@@ -206,7 +206,7 @@ def _without_values(text: str, values: list[str]) -> str:
             text = text.replace(value, MASK)
         if (characters := value.replace("\n", "")) in joined:
             divided = "\n?".join(map(re.escape, characters))
-            text = re.sub(divided, lambda found: MASK + "\n" * found.group().count("\n"), text)
+            text = re.sub(divided, lambda match: MASK + "\n" * match.group().count("\n"), text)
     return text
 
 

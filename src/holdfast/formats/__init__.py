@@ -301,8 +301,8 @@ class Aggregate:
 
         It is not tried whether a record can be made of the state.
         """
-        given, unfit = _replay(self, events, is_careful=False)
-        return not unfit and given == state
+        replayed, unfit = _replay(self, events, is_careful=False)
+        return not unfit and replayed == state
 
 
 def _replay(

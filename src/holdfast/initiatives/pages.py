@@ -185,10 +185,10 @@ class MilestonePage:
     def _are_found(self, milestone_ids: list[str], raw: bytes) -> bool:
         """Return whether another version of the page has these milestones."""
         try:
-            found = MilestonePage(raw, self.path, self._ids).milestones
+            milestones = MilestonePage(raw, self.path, self._ids).milestones
         except BadFile:
             return False
-        return all(milestone_id in found for milestone_id in milestone_ids)
+        return all(milestone_id in milestones for milestone_id in milestone_ids)
 
     def _ticked(self, initiative: Initiative, missing: Collection[str], *, is_own: bool) -> bytes:
         lines = list(self.lines)

@@ -277,8 +277,8 @@ class Conflict:
                     if own.progress.get(milestone, status) != status
                 ]
                 when = f" as of {source.at}" if source.at else ""
-                said = "; ".join([text for text in (facts, *rows[:_MAX_ROWS]) if text])
-                sentences.append(f"{name} says {said or 'something else'}{when}")
+                facts_text = "; ".join([text for text in (facts, *rows[:_MAX_ROWS]) if text])
+                sentences.append(f"{name} says {facts_text or 'something else'}{when}")
         return ", ".join(sentences)
 
     def notes(self) -> list[str]:

@@ -436,9 +436,9 @@ class Sync:
         initiative = files.initiative
         readme = f"{files.folder}/{pages.README}"
         is_own = bool(initiative.get("files"))
-        found = files.read_pages(is_strict=False)
-        paths = [page.path for page in found]
-        others = [page for page in found if page.path != readme]
+        all_pages = files.read_pages(is_strict=False)
+        paths = [page.path for page in all_pages]
+        others = [page for page in all_pages if page.path != readme]
         elsewhere = {milestone for page in others for milestone in page.milestones}
         if is_own and not os.path.lexists(files.path(readme)):
             paths.append(readme)

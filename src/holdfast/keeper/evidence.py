@@ -35,7 +35,7 @@ def _never() -> bool:
 
 
 class Evidence:
-    """What a session runs, looks up or claims. ``keeper.evidence()`` opens it.
+    """Run, look up or claim evidence for a session. ``keeper.evidence()`` opens it.
 
     ``echo`` gets the output of a command as it comes; ``is_cancelled`` is asked while it runs.
     """
@@ -218,10 +218,10 @@ class Evidence:
         if repeated is not None:
             return repeated
         state = self._look_here(target)
-        made, note = commits.commit_for(self._workspace, state, message)
-        subject = git.subject(self._workspace.root, made)
-        facts: Fields = {**self._workspace.facts(), "head": made, "subject": subject}
-        args: Fields = {"commit": made, "facts": facts}
+        commit, note = commits.commit_for(self._workspace, state, message)
+        subject = git.subject(self._workspace.root, commit)
+        facts: Fields = {**self._workspace.facts(), "head": commit, "subject": subject}
+        args: Fields = {"commit": commit, "facts": facts}
         receipt = self._record("record_commit", args, state, target, request_digest)
         receipt.notes += [] if note is None else [note]
         return receipt

@@ -1,4 +1,4 @@
-"""What a change or a next step depends on outside the ledger: git, the settings, the work tree.
+"""Facts outside the ledger that a change or a next step needs: git, settings, the work tree.
 
 The core is pure, so these facts come to it in the command. Reading the work tree takes git a while,
 so it is read only where a gate that was run may be stale.

@@ -98,12 +98,12 @@ def refuse_other_command(events: list[Event], id: str, drafts: list[Draft], args
     itself may differ.
     """
     names = [name for name in args if name not in (*_OBSERVED, "commit")]
-    recorded = [_said(event, names) for event in events]
-    if not drafts or not all(_said(draft, names) in recorded for draft in drafts):
+    recorded = [_content(event, names) for event in events]
+    if not drafts or not all(_content(draft, names) in recorded for draft in drafts):
         raise _id_is_taken(id, events[0])
 
 
-def _said(event: Event | Draft, names: list[str]) -> tuple[str, Fields]:
+def _content(event: Event | Draft, names: list[str]) -> tuple[str, Fields]:
     data = event["data"]
     return event["type"], {name: data[name] for name in names if name in data}
 

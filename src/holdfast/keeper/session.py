@@ -79,7 +79,7 @@ class Receipt:
 
     @property
     def facts(self) -> Fields | None:
-        """What the next step depends on outside the workflow, as it is now.
+        """Read what the next step depends on outside the workflow.
 
         If it cannot be read, the next step does without: what was asked for is done.
         """

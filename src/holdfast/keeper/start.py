@@ -347,13 +347,13 @@ def _overlapping(tx: Transaction, plan: StartPlan) -> list[Workflow]:
     if "folder_mode" not in recipe.get("context", {}):
         return []
     root, context = store.workspace.root, plan.args["context"]
-    wanted = set(context.get("folder_features") or [_plain_path(root, plan.args["subject"])])
+    features_here = set(context.get("folder_features") or [_plain_path(root, plan.args["subject"])])
     query = f"{ACTIVE} AND worktree = ? AND recipe = ? ORDER BY seq"
     states = []
     for row in store.ledger.rows(query, store.workspace.name, recipe["name"]):
         stored = store.stream(row["id"])
         features = [] if stored is None else open_features(stored.state)
-        if wanted.intersection(_plain_path(root, feature) for feature in features):
+        if features_here.intersection(_plain_path(root, feature) for feature in features):
             state: Workflow | None = tx.load(row["id"])
             states += [state] if state is not None and is_active(state) else []
     return states

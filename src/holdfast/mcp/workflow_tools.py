@@ -281,8 +281,8 @@ def _change_task(keeper: Keeper, args: Fields) -> Fields:
     if action == "done":
         return changed(keeper.complete_task(task, args.get("commit"), **target(args)))
     if action == "move":
-        place = {name: args.get(name) for name in ("before", "to")}
-        return changed(keeper.move_task(task, **place, **target(args)))
+        position = {name: args.get(name) for name in ("before", "to")}
+        return changed(keeper.move_task(task, **position, **target(args)))
     by_id = {
         "start": keeper.start_task,
         "remove": keeper.remove_task,

@@ -106,21 +106,21 @@ def check(archives: Archives | None, listed: dict[str, Fields], *, is_whole: boo
     ``listed`` has what the ledger says about its archives, by their names.
     """
     names = [] if archives is None else archives.names()
-    found = [
+    damaged = [
         {"archive": name, "why": "it is missing", "events": data["events"]}
         for name, data in listed.items()
         if name not in names
     ]
     if archives is None:
-        return found
+        return damaged
     archives.skipped = set()
     for name in names:
         why = _damage_of(archives, name, listed.get(name), is_whole=is_whole)
         if why:
             archives.skipped.add(name)
             events = listed.get(name, {}).get("events", 0)
-            found.append({"archive": name, "why": why, "events": events})
-    return found
+            damaged.append({"archive": name, "why": why, "events": events})
+    return damaged
 
 
 def _damage_of(archives: Archives, name: str, listed: Fields | None, *, is_whole: bool) -> str:

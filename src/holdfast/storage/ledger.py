@@ -432,13 +432,13 @@ class Ledger:
         listed = {str(data.get("archive")): data for data in self.archived()}
         archives = self.archives()
         self.absent_events = 0
-        found = []
+        damaged = []
         if listed or archives is not None:
             from holdfast.storage.archives import check
 
-            found = check(archives, listed, is_whole=is_whole)
-            self.absent_events = sum(lost["events"] for lost in found)
-        return found
+            damaged = check(archives, listed, is_whole=is_whole)
+            self.absent_events = sum(lost["events"] for lost in damaged)
+        return damaged
 
     def _refuse_missing_archive(self) -> None:
         """Raise ``Fault`` if an archive is not in its folder."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
     class Source(Protocol):
-        """What an index needs of the store."""
+        """The part of the store that an index uses."""
 
         ledger: Ledger
 

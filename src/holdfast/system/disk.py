@@ -333,19 +333,19 @@ class Disk:
         Return whether two files can be exchanged, whether a file can take a name only if it is
         free, and whether the kernel tells that a file is being written.
         """
-        one, other = (os.path.join(folder, f".holdfast-{os.getpid()}-{end}") for end in "ab")
+        first, second = (os.path.join(folder, f".holdfast-{os.getpid()}-{end}") for end in "ab")
         try:
-            self.create(one, b"", 0o600)
-            self.create(other, b"", 0o600)
-            can_exchange = self.exchange(one, other)
-            fd = self.open_read(other)
+            self.create(first, b"", 0o600)
+            self.create(second, b"", 0o600)
+            can_exchange = self.exchange(first, second)
+            fd = self.open_read(second)
             has_leases = kernel.lease_refused(fd) is not None
             self.close(fd)
-            self.remove(other)
-            return can_exchange, self._link_or_move(one, other), has_leases
+            self.remove(second)
+            return can_exchange, self._link_or_move(first, second), has_leases
         finally:
-            self.remove(one)
-            self.remove(other)
+            self.remove(first)
+            self.remove(second)
 
     def move_across(self, source: str, target: str) -> None:
         """Move a file, a link or a folder to a free name, which may be on another file system.

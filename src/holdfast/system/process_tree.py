@@ -180,7 +180,7 @@ def _send(how: Callable[[int, int], None], pid: int, number: int) -> bool:
 
 
 class _Guard:
-    """What a guard knows of its command."""
+    """The command of a guard: how to recognise and end its processes."""
 
     def __init__(self, run: str, output: str) -> None:
         self._run = run
@@ -210,11 +210,11 @@ class _Guard:
         asked: set[tuple[int, bytes]] = set()
         while empty_scans < _LAST_SCANS and time.monotonic() < begin + _MAX_GUARD_S:
             is_patient = time.monotonic() < begin + _TERM_GRACE_S
-            found = self._find()
-            empty_scans = 0 if found else empty_scans + 1
-            for member in found - asked if is_patient else found:
+            members = self._find()
+            empty_scans = 0 if members else empty_scans + 1
+            for member in members - asked if is_patient else members:
                 _send(os.kill, member[0], signal.SIGTERM if is_patient else signal.SIGKILL)
-            asked |= found
+            asked |= members
             time.sleep(_SCAN_PAUSE_S)
 
     def end_group(self) -> None:

@@ -27,17 +27,17 @@ def tracked_files(git: str, common: str) -> list[str]:
     names = [os.path.join(git, "index")]
     # An index may be split: most of its paths are in a file beside it.
     names += [os.path.join(common, name) for name in _shared_names(common)]
-    found: set[str] = set()
+    paths: set[str] = set()
     for name in names:
         try:
             data = Disk().read(name, _MAX_BYTES) or b""
         except OSError:
             continue
         if int.from_bytes(data[4:8], "big") == _SHORTENED:
-            found.update(_in_shortened(data))
+            paths.update(_in_shortened(data))
         else:
-            found.update(_in_whole(data))
-    return sorted(found)
+            paths.update(_in_whole(data))
+    return sorted(paths)
 
 
 def _shared_names(common: str) -> list[str]:
@@ -50,7 +50,7 @@ def _shared_names(common: str) -> list[str]:
 
 def _in_whole(data: bytes) -> set[str]:
     """Return our paths in an index that has whole paths, each after its flags with its length."""
-    found = set()
+    paths = set()
     for prefix in OWN_PREFIXES:
         start = data.find(prefix.encode())
         while start >= 0:
@@ -58,14 +58,14 @@ def _in_whole(data: bytes) -> set[str]:
             flags = (data[start - 2 : start], data[start - 4 : start - 2])
             lengths = [int.from_bytes(field, "big") & _LENGTH_MASK for field in flags]
             if min(len(path), _LENGTH_MASK) in lengths:
-                found.add(path.decode(errors="surrogateescape"))
+                paths.add(path.decode(errors="surrogateescape"))
             start = data.find(prefix.encode(), start + 1)
-    return found
+    return paths
 
 
 def _in_shortened(data: bytes) -> set[str]:
     """Return our paths in an index of version 4, whose every path depends on the one before."""
-    found = set()
+    paths = set()
     path, at = b"", 12
     for _ in range(int.from_bytes(data[8:12], "big")):
         flags = int.from_bytes(data[at + _ENTRY_BYTES - 2 : at + _ENTRY_BYTES], "big")
@@ -80,8 +80,8 @@ def _in_shortened(data: bytes) -> set[str]:
         at = end + 1
         name = path.decode(errors="surrogateescape")
         if name.startswith(OWN_PREFIXES):
-            found.add(name)
-    return found
+            paths.add(name)
+    return paths
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -127,11 +127,11 @@ def is_own_ledger(folder: str, root: str) -> bool:
     """
     path = os.path.join(folder, _MADE)
     try:
-        made, here = os.lstat(path), os.stat(folder)
-        if not S_ISREG(made.st_mode):
+        mark, here = os.lstat(path), os.stat(folder)
+        if not S_ISREG(mark.st_mode):
             return False  # A link could borrow the proof of another ledger.
         token, inode, at = _read(path).split(" ")
-        if inode == str(here.st_ino) and abs(made.st_ctime_ns - int(at)) < _MADE_WITHIN_NS:
+        if inode == str(here.st_ino) and abs(mark.st_ctime_ns - int(at)) < _MADE_WITHIN_NS:
             return True
         # A copy, or what a backup restored, has the token of a ledger that this person made.
         listed = _list_of_ledgers(root)

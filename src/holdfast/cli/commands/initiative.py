@@ -172,14 +172,14 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
     fields, notes = initiatives.show(args["name"])
 
     def step() -> NextStep | None:
-        shown, current = fields["initiative"], initiatives.all()["current"]
-        if shown is not None and shown["key"] != current:
-            about = f"to go on with {shown['name']}"
-            return NextStep(about, ["initiative", "use", shown["name"]])
-        if shown is None and fields["recoverable"]:
+        initiative, current = fields["initiative"], initiatives.all()["current"]
+        if initiative is not None and initiative["key"] != current:
+            about = f"to go on with {initiative['name']}"
+            return NextStep(about, ["initiative", "use", initiative["name"]])
+        if initiative is None and fields["recoverable"]:
             about = "take in what the milestone files tell"
             return NextStep(about, ["initiative", "recover", fields["recoverable"][0]])
-        if shown is None and fields["in_graph"]:
+        if initiative is None and fields["in_graph"]:
             about = "take in what the memory graph tells"
             return NextStep(about, ["initiative", "recover", fields["in_graph"][0]])
         return initiatives.next_step(after=args["command"])

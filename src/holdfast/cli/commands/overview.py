@@ -260,8 +260,8 @@ def _labelled_facts(screen: Screen, fields: Fields) -> dict[str, list[str]]:
             screen.age(initiative["updated_at"]),
         ]
     elif fields["recover"] is not None:
-        found = fields["recover"]
-        facts["Initiative"] = ["none is known", f"{found['about']}: {found['command']}"]
+        recovery = fields["recover"]
+        facts["Initiative"] = ["none is known", f"{recovery['about']}: {recovery['command']}"]
     if interview is not None:
         confidence, at = interview.get("confidence"), interview.get("timestamp")
         facts["Interview"] = [

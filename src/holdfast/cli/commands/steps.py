@@ -68,5 +68,5 @@ def _take(keeper: Keeper, args: Arguments) -> Answer:
 )
 def commit(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.evidence().commit(args["message"], **args["target"])
-    made = keeper.workspace.commit() or ""
-    return answer_change(args, receipt, f"committed {made[:SHORT]}: {args['message']}")
+    commit = keeper.workspace.commit() or ""
+    return answer_change(args, receipt, f"committed {commit[:SHORT]}: {args['message']}")

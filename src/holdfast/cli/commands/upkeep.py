@@ -183,8 +183,8 @@ def trust(keeper: Keeper, args: Arguments) -> Answer:
         for request in requests:
             status = "approved" if request.approved else "not approved"
             mark = "completed" if request.approved else "pending"
-            wanted = f"{clean_exactly(request.gate)}: {clean_exactly(request.command)}"
-            yield f"{screen.mark(mark)} {wanted}  {screen.dim(status, request.source)}"
+            line = f"{clean_exactly(request.gate)}: {clean_exactly(request.command)}"
+            yield f"{screen.mark(mark)} {line}  {screen.dim(status, request.source)}"
         if requests:
             yield screen.note(NOT_COVERED)
         else:

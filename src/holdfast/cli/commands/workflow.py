@@ -482,7 +482,7 @@ def resume(keeper: Keeper, args: Arguments) -> Answer:
 
 
 class Summary:
-    """What a caller that takes up a workflow is told: the briefing, or a picture of it.
+    """The text for a caller that resumes a workflow: the briefing, or a picture of it.
 
     Making it records that the caller's session was briefed.
     """

@@ -157,7 +157,7 @@ def move_task(state: Workflow, task: Task, args: Fields) -> Decision:
             return Refusal("invalid", why, f"holdfast task move {number} --{places[0]} M")
         position = others.index(str(anchor)) + (1 if places[0] == "before" else 2)
     elif not 1 <= position <= len(state["tasks"]):
-        why = f"task move: {state['id']} has {len(state['tasks'])} tasks, so no place {position}"
+        why = f"task move: {state['id']} has {len(state['tasks'])} tasks, so no position {position}"
         return Refusal("invalid", why, f"holdfast task move {number} --to {len(state['tasks'])}")
     if state["tasks"][position - 1] is task:
         why = f"task move: {task['id']} of {state['id']} is there already"
@@ -167,10 +167,10 @@ def move_task(state: Workflow, task: Task, args: Fields) -> Decision:
 
 @evolves("task_moved")
 def _moved(state: Workflow, data: Fields, _at: str) -> Workflow:
-    own_id, place = str(data["task"]), data["to"] - 1
+    own_id, index = str(data["task"]), data["to"] - 1
     others = [task for task in state["tasks"] if str(task["id"]) != own_id]
     moved = [task for task in state["tasks"] if str(task["id"]) == own_id]
-    return {**state, "tasks": [*others[:place], *moved, *others[place:]]}
+    return {**state, "tasks": [*others[:index], *moved, *others[index:]]}
 
 
 @decides("unblock_task", "task unblock")
@@ -207,8 +207,8 @@ def remove_reminder(state: Workflow, args: Fields) -> Decision:
 
 @evolves("reminder_removed")
 def _reminder_removed(state: Workflow, data: Fields, _at: str) -> Workflow:
-    place, reminders = data["number"] - 1, state["reminders"]
-    return {**state, "reminders": [*reminders[:place], *reminders[place + 1 :]]}
+    index, reminders = data["number"] - 1, state["reminders"]
+    return {**state, "reminders": [*reminders[:index], *reminders[index + 1 :]]}
 
 
 @decides("remove_reading")
@@ -372,13 +372,13 @@ def _with_changes(state: Workflow, before: Workflow, back: list[Change]) -> Work
         if name in moved:
             own_order = [key for key in was[name] if key in entries]
             order = [*own_order, *[key for key in order if key not in was[name]]]
-        place = 0
+        index = 0
         for key in was[name]:
             if key in order:
-                place = order.index(key) + 1
+                index = order.index(key) + 1
             elif key in entries:
-                order.insert(place, key)
-                place += 1
+                order.insert(index, key)
+                index += 1
         restored[name] = [entries[key] for key in order]
     return restored  # type: ignore[return-value]
 

@@ -190,13 +190,13 @@ def _with_own_phases(before: Workflow, edited: Workflow) -> Workflow:
             skipped: Fields = {"status": "skipped", "reason": _REMOVED} if is_passed_over else {}
             phases.insert(position, {**phase, **skipped})  # type: ignore[typeddict-item]
     rules = new | {renamed.get(name, name): _under_other_names(own[name], renamed) for name in own}
-    there = {phase["name"] for phase in phases}
-    declared = [among(rules.get(p["name"], {"name": p["name"]}), there) for p in phases]
+    phase_names = {phase["name"] for phase in phases}
+    declared = [among(rules.get(p["name"], {"name": p["name"]}), phase_names) for p in phases]
     recipe: Recipe = {**edited["recipe"], "phases": declared}
     if "cycles_at" in before["recipe"]:
         recipe["cycles_at"] = _renamed(before["recipe"]["cycles_at"], renamed)
     after: Workflow = {**edited, "recipe": recipe, "phases": phases}
-    if edited["phase"] not in there and before["phase"] in there:
+    if edited["phase"] not in phase_names and before["phase"] in phase_names:
         after["phase"] = before["phase"]
     return after
 

@@ -281,10 +281,10 @@ def start_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
     if name in following:
         drafts: list[Draft] = []
         if current["status"] == "in_progress":
-            left = _leave(state, current["name"], {}, args, tried)
-            if isinstance(left, Refusal):
-                return left
-            drafts += left
+            leaving = _leave(state, current["name"], {}, args, tried)
+            if isinstance(leaving, Refusal):
+                return leaving
+            drafts += leaving
         return [*drafts, *_begun(state, name, fields, args)]
     if _comes_before(state, name, current["name"]) or current is phase:
         return _begun(state, name, fields, args)

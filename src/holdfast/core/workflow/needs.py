@@ -1,4 +1,4 @@
-"""What a phase asks before it is left: tasks, gates, tests, a branch, a commit, an approval.
+"""The needs of a phase before it can be left: tasks, gates, tests, a branch, a commit, an approval.
 
 A recipe declares it: ``needs`` of a phase, ``task_needs`` of the phases of a task, ``evidence`` of
 a gate. What lies outside a workflow arrives as ``facts``, in the command: the branch that is

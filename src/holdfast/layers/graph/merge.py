@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class OwnChanges:
-    """What changed in the graph since the other program may have read the file."""
+    """The changes of the graph since the other program may have read the file."""
 
     def __init__(self, unsaved: set[Key], recent: set[Key], *, is_complete: bool) -> None:
         self.unsaved = unsaved
