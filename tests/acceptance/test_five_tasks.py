@@ -2,7 +2,7 @@
 
 import sys
 
-from support.follower import COMPILE, PYTEST, repository
+from support.follower import COMPILE, UNITTEST, repository, number_test
 
 MOST = 25
 
@@ -22,9 +22,8 @@ def test_five_tasks_by_the_skill_take_at_most_25_calls(folder):
     call("start", "dev", "docs/parts.md", "--read", "@docs/parts.md")
     project.git("switch", "-q", "-c", "feat/parts")
     for number in range(1, 6):
-        test = f"import app\n\ndef test():\n    assert app.N >= {number}\n"
-        project.write(f"test_{number}.py", test)
-        call("red", *(["--", *PYTEST] if number == 1 else []))
+        project.write(f"test_{number}.py", number_test(number))
+        call("red", *(["--", *UNITTEST] if number == 1 else []))
         project.write("app.py", f"N = {number}\n")
         call("green")
         project.write("app.py", f"N = {number}  # the number of parts\n")

@@ -11,11 +11,10 @@ import pytest
 
 from holdfast.evidence.run import run
 from holdfast.system.process_tree import process_facts
-from support.workshop import sampled
+from support.workshop import PATIENCE_S, sampled
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc"), reason="there is no /proc")
 
-LONG = 60
 MARK = "MARK_OF_THIS_TEST"
 RUNNER = """
 import os, signal, sys
@@ -101,7 +100,7 @@ def lives(pid):
 
 
 def comes_true(condition):
-    until = time.monotonic() + LONG
+    until = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > until:
             return False
@@ -162,7 +161,7 @@ def test_killed_at_any_step_the_runner_leaves_no_process(start, mark, tally):
     kills = 0
     for step in sampled(range(1, 90), 16):
         with start("killed.py", "echo; sleep 600", str(step)) as runner:
-            assert runner.wait(LONG) == -signal.SIGKILL, step
+            assert runner.wait(PATIENCE_S) == -signal.SIGKILL, step
         assert comes_true(lambda: not marked(mark)), step
         kills += 1
     tally("kills of a process that runs a command", kills=kills)
@@ -174,7 +173,7 @@ def test_a_process_that_left_everything_but_its_run_is_ended_at_the_limit(start,
     outcome = run(
         [sys.executable, "daemon.py", "wait"],
         str(tmp_path),
-        limit_s=LONG,
+        limit_s=PATIENCE_S,
         env={**os.environ, MARK: mark},
         echo=heard.append,
         is_cancelled=lambda: bool(heard),
@@ -185,14 +184,14 @@ def test_a_process_that_left_everything_but_its_run_is_ended_at_the_limit(start,
 
 def test_a_daemon_outlives_a_command_that_ended_by_itself(start, tmp_path, mark):
     words = [sys.executable, "daemon.py"]
-    outcome = run(words, str(tmp_path), limit_s=LONG, env={**os.environ, MARK: mark})
+    outcome = run(words, str(tmp_path), limit_s=PATIENCE_S, env={**os.environ, MARK: mark})
     assert outcome.exit_code == 0
     assert len(marked(mark)) == 1
 
 
 def test_without_an_interpreter_for_the_guard_a_command_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
-    outcome = run("echo $HOLDFAST_RUN", str(tmp_path), limit_s=LONG)
+    outcome = run("echo $HOLDFAST_RUN", str(tmp_path), limit_s=PATIENCE_S)
     assert outcome.exit_code == 0
     assert len(outcome.output.strip()) == 16
 

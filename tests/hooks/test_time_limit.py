@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.hooks import quick_check
 from support.hook_client import ENTRY, HOME
+from support.workshop import PATIENCE_S
 
 pytestmark = pytest.mark.promise(15)
 
@@ -41,7 +42,7 @@ def run_hook(client, command, event="SessionStart", **fields):
     env = {**client.environment, "HOLDFAST_HOOK_MS": LIMIT_MS}
     done = subprocess.run(
         command, cwd=client.path, env=env, input=json.dumps(message).encode(),
-        capture_output=True, timeout=20, check=False,
+        capture_output=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     return json.loads(done.stdout) if done.stdout else None
@@ -73,7 +74,7 @@ def test_a_client_that_never_ends_its_event_does_not_keep_the_hook(migration):
     reading, writing = os.pipe()
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", ENTRY], stdin=reading, cwd=migration.path, timeout=60,
+            [sys.executable, "-I", "-S", ENTRY], stdin=reading, cwd=migration.path, timeout=PATIENCE_S,
             env={**migration.environment, "HOLDFAST_HOOK_MS": LIMIT_MS}, check=False,
         )  # fmt: skip
     finally:
@@ -126,7 +127,7 @@ def test_a_hook_that_is_ended_at_any_moment_leaves_no_half_done_change(migration
         env = {**client.environment, "HOLDFAST_HOOK_MS": str(1 + 6 * number)}
         subprocess.run(
             entry, cwd=client.path, env=env, input=json.dumps(message).encode(),
-            capture_output=True, timeout=60, check=True,
+            capture_output=True, timeout=PATIENCE_S, check=True,
         )  # fmt: skip
     migration.ok("verify")
     migration.ok("advance")

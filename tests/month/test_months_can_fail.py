@@ -13,8 +13,8 @@ from support.workshop import FULL
 
 pytestmark = pytest.mark.promise
 
-NOTICED = (
-    "no id check", "synchronous=OFF", "commit after the layers", "ignore the hash",
+NOTICED = (  # from what is noticed at once to what takes months
+    "ignore the hash", "no id check", "commit after the layers", "synchronous=OFF",
 )  # fmt: skip
 MONTHS = "12"
 

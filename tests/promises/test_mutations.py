@@ -21,6 +21,8 @@ pytestmark = pytest.mark.promise
 
 PROMISED = {*range(1, 16), 17}
 NOT_SHOWN = "NOT SHOWN"
+IMPATIENT_S = "5"
+"""What a mutation prevents never happens, however long its test waits for it."""
 FAILED = 1
 """What pytest answers when it ran tests and some of them failed."""
 
@@ -29,7 +31,7 @@ each_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutati
 
 def outcome(package, mutation):
     """Return what pytest says of the mutation's test, run against this package."""
-    environment = {**os.environ, "PYTHONPATH": package}
+    environment = {**os.environ, "PYTHONPATH": package, "HOLDFAST_PATIENCE_S": IMPATIENT_S}
     environment.pop("PYTEST_XDIST_WORKER", None)
     if mutation.whole:
         environment["HOLDFAST_PROMISES"] = "full"

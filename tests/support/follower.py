@@ -6,7 +6,7 @@ from support.hook_client import HookClient
 from support.pseudoterminal import Pseudoterminal, skip_below_client
 
 MAX_STEPS = 80
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+UNITTEST = [sys.executable, "-m", "unittest", "-q"]
 COMPILE = [sys.executable, "-m", "compileall", "-q", "app.py"]
 IGNORED = "__pycache__/\n"
 
@@ -83,7 +83,7 @@ class Follower:
         words = []
         for word in step["command"][1:]:
             if word == "COMMAND":
-                words += PYTEST if is_test else COMPILE
+                words += UNITTEST if is_test else COMPILE
                 continue
             key, equals, capital = word.rpartition("=")
             is_filled = capital in step["fill"]
@@ -97,8 +97,7 @@ class Follower:
             self.is_idle = False
             # A test that is true already shows nothing.
             self.features += not is_stumbling
-            test = f"import app\n\ndef test():\n    assert app.N >= {self.features}\n"
-            self.client.write(f"test_{number}.py", test)
+            self.client.write(f"test_{number}.py", number_test(self.features))
         elif name in ("green", "refactor"):
             self.client.write("app.py", f"N = {-1 if is_stumbling else number}  # {name}\n")
         elif name == "gate" and "lint" in step["command"]:
@@ -131,6 +130,14 @@ class Follower:
         return answer.json
 
 
+def number_test(least):
+    """Return a module with a test that asks the project's code for a number."""
+    return (
+        "import unittest\n\nimport app\n\n\nclass Number(unittest.TestCase):\n"
+        f"    def test(self):\n        self.assertGreaterEqual(app.N, {least})\n"
+    )
+
+
 def repository(folder):
     """Fill a folder with a project that has a test command, a remote and a feature file."""
     # A file that changes twice within a second would be taken from the cache.
@@ -141,7 +148,7 @@ def repository(folder):
     folder.git("remote", "add", "origin", remote)
     folder.write(".gitignore", IGNORED)
     folder.write("app.py", "N = 0\n")
-    folder.write("test_app.py", "import app\n\ndef test():\n    assert app.N >= 0\n")
+    folder.write("test_app.py", number_test(0))
     folder.write("docs/login.md", "# Log in\n\n- [ ] Greet\n- [x] Plan\n- [ ] Ask for a name\n")
     folder.git("add", "-A")
     folder.git("commit", "-q", "-m", "begin")

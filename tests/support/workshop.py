@@ -16,6 +16,8 @@ EFFORT = os.environ.get("HOLDFAST_PROMISES", "1")
 """The effort: how many times as many cases as in a quick run, or ``full`` for all."""
 FULL = EFFORT == "full"
 SEED = int(os.environ.get("HOLDFAST_SEED", "20260217"))
+PATIENCE_S = float(os.environ.get("HOLDFAST_PATIENCE_S", "60"))
+"""How long a test waits for what another process should do, before it fails."""
 NOON = 1_771_329_600_000  # 2026-02-17T12:00:00Z
 DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
