@@ -157,6 +157,18 @@ def test_initiative_json_corrupted_falls_back_to_a_directory_scan_and_the_next_c
     assert repo.ok("initiative", "show")["initiative"]["milestones"][1]["tasks"]
 
 
+def test_a_broken_yaml_holds_back_no_recovery_from_the_pages(repo):
+    begin(repo)
+    lose(repo, torn=True)
+    repo.write(YAML, "milestone: [\n")
+    (preview,) = repo.ok("initiative", "show")["previews"]
+    assert preview["current_milestone"] == "M2"
+    answer = repo.ok("initiative", "start", "M2")
+    assert any("line 2" in note and "holdfast initiative sync" in note for note in answer["notes"])
+    assert repo.record(RECORD)["progress"] == {"M1": "completed", "M2": "in_progress"}
+    assert read(repo, YAML) == "milestone: [\n"
+
+
 def test_a_corrupt_record_with_nothing_to_rebuild_it_from_is_kept_and_no_other_is_written(repo):
     repo.write(RECORD, TORN)
     refused = repo.refused("initiative", "start", "M1")

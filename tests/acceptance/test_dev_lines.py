@@ -103,6 +103,13 @@ def test_a_folder_that_contains_an_active_feature_asks(features, path):
     assert [row["id"] for row in features.ok("status")["workflows"]] == [replaced["id"]]
 
 
+def test_a_record_without_a_title_is_named_by_its_id_alone(features):
+    text = record_of("features/auth/login.md").replace("Event Infrastructure", "")
+    features.write(f"{ACTIVE}/dev-evt-infra-a1b2.json", text)
+    message = features.refused("start", "dev", "features/auth/")["message"]
+    assert "dev-evt-infra-a1b2 is active" in message
+
+
 def test_a_feature_of_an_active_folder_asks_until_it_is_done(features):
     own = features.ok("start", "dev", "features/auth/")["workflow"]["id"]
     for path in ("features/auth/login.md", "features/auth/logout.md"):

@@ -63,6 +63,15 @@ def test_a_plan_with_as_many_phases_moves_the_record_that_reads_it(client):
     assert (row["id"], row["phase_index"], row["phase_total"]) == ("feature", 3, 5)
 
 
+def test_a_plan_names_a_phase_of_its_record_that_has_no_name(client):
+    client.write(RECORD, record())
+    client.write(PLAN, f"{IN_PROGRESS}Current Phase: 3/5 - Try it\n")
+    compacted(client)
+    client.write(PLAN, f"{IN_PROGRESS}Current Phase: 2/5 - Design\n")
+    compacted(client)
+    assert [phase["name"] for phase in client.state()["phases"]][1:3] == ["Build", "Try it"]
+
+
 def test_a_plan_that_a_dev_workflow_reads_is_no_second_workflow(client):
     client.write(PLAN, f"{IN_PROGRESS}Current Phase: 3/5\n")
     client.ok("start", "dev", "a.md", "--read", f"@{PLAN}")
@@ -207,6 +216,21 @@ def test_notes_that_say_complete_offer_to_end_the_workflow(client, status):
     assert note.endswith("holdfast complete -w pages")
     client.ok(*step["command"][1:])
     compacted(client)
+    assert rows(client) == []
+
+
+@pytest.mark.parametrize("status", ["in progress", "blocked"])
+def test_notes_that_say_complete_lead_to_the_gates_and_to_the_end(client, status):
+    about = ("Type: implementation", f"Status: {status}")
+    client.write(NOTES, notes("4/10 - Texts", *about))
+    compacted(client)
+    client.write(NOTES, notes("4/10 - Texts", "Type: implementation", "Status: complete"))
+    compacted(client)
+    assert {phase["status"] for phase in client.state()["phases"]} == {"completed"}
+    for _ in range(2):
+        words = client.ok("resume")["next"]["command"][1:]
+        command = ["git", "diff", "--check"] if words[-1] == "COMMAND" else words[-1:]
+        client.ok(*words[:-1], *command)
     assert rows(client) == []
 
 

@@ -29,6 +29,7 @@ from holdfast.core.workflow.lifecycle import pending
 from holdfast.errors import Refused
 from holdfast.formats import is_record, schema
 from holdfast.system.disk import MAX_RECORD_BYTES
+from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -435,6 +436,8 @@ def _gone(store: Store, subject: Subject) -> Finding | None:
         moved = _moved_to_completed(store, subject)
         if moved is not None:
             return moved
+    if spec.archive and (ended := _ended_loop(store, subject, spec.archive)) is not None:
+        return ended
     is_removed = spec.ends_when_removed and subject.raw is None
     if is_removed and _was_removed_at_the_end(store, subject):
         why = "its record was removed in the last phase"
@@ -461,6 +464,55 @@ def _was_removed_at_the_end(store: Store, subject: Subject) -> bool:
     return not (store.files.was_interrupted(path, subject.hash) or store.files.was_set_aside(path))
 
 
+def _ended_loop(store: Store, subject: Subject, archive: str) -> Finding | None:
+    """Return the finding if a finished loop's whole folder was moved to the archive, or removed.
+
+    A tool that cleans the work tree removes the folder of all loops with it.
+    """
+    state, (folder, name) = subject.state, os.path.split(subject.record)
+    units = state["tasks"]
+    is_finished = bool(units) and all(unit["status"] == "completed" for unit in units)
+    here = os.path.dirname(subject.path or "")
+    is_gone = not os.path.lexists(here) and os.path.isdir(os.path.dirname(here))
+    if not (is_finished and is_gone):
+        return None
+    for archived in _archived_folders(store, subject, archive):
+        record = f"{archived}/{name}"
+        path = store.workspace.inside(subject.location.root or "", record)
+        raw = store.files.read(path) or b""
+        try:
+            signed = formats.parse_signed(raw)
+        except json_text.BadJson:
+            continue
+        is_old = signed.is_intact and signed.hash != subject.hash
+        if is_old or not _is_of_this_run(store, subject, signed):
+            continue
+        edits = _edits_of_moved(store, subject, path, raw, signed)
+        if edits is None:
+            return None
+        note = f"{folder} was moved to {archived}: {state['id']} is completed"
+        commands = [*edits, ("archive_loop", {"record": record})]
+        return Finding(COMPLETED, note, commands=commands, path=path)
+    note = f"{folder} was removed: {state['id']} is completed"
+    return Finding(COMPLETED, note, commands=[("archive_loop", {"record": None})])
+
+
+def _archived_folders(store: Store, subject: Subject, archive: str) -> list[str]:
+    """Return the folders in the archive that have the name of a loop, perhaps with a date."""
+    stream, root = subject.state["id"], subject.location.root or ""
+    try:
+        store.workspace.inside(root, f"{archive}{stream}")
+        names = names_in(os.path.join(root, archive))
+    except (OSError, Refused):
+        return []
+    return [
+        f"{archive}{name}"
+        for name in names
+        if (name == stream or name.startswith(f"{stream}-"))
+        and not os.path.islink(os.path.join(root, archive, name))
+    ]
+
+
 def _completed_path(store: Store, subject: Subject) -> str:
     record = formats.spec_of(subject.state).completed_path(subject.state["id"]) or ""
     root = store.workspace.root_of(subject.worktree) or ""
@@ -484,21 +536,30 @@ def _moved_to_completed(store: Store, subject: Subject) -> Finding | None:
         return _old_copy(store, subject, path, signed)
     if not _is_of_this_run(store, subject, signed):
         return None
-    commands: list[tuple[str, Fields]] = []
-    if not signed.is_intact:
-        moved = Subject(
-            subject.aggregate, subject.stream, subject.state, subject.seq, subject.hash,
-            Location(subject.location.address, subject.location.root, path),
-        )  # fmt: skip
-        moved.raw = raw
-        edit = _weigh(store, moved, signed)
-        if edit is not None and edit.kind == REFUSED:
-            store.note(edit.note)
-            return None
-        commands = [] if edit is None else edit.commands
+    commands = _edits_of_moved(store, subject, path, raw, signed)
+    if commands is None:
+        return None
     why = "its record was moved to completed"
     note = f"{why}: {subject.state['id']} is completed"
     return Finding(COMPLETED, note, commands=commands, completes=why, path=path)
+
+
+def _edits_of_moved(
+    store: Store, subject: Subject, path: str, raw: bytes, signed: SignedRecord
+) -> list[tuple[str, Fields]] | None:
+    """Return the commands for the edits of a moved record; ``None`` if they are refused."""
+    if signed.is_intact:
+        return []
+    moved = Subject(
+        subject.aggregate, subject.stream, subject.state, subject.seq, subject.hash,
+        Location(subject.location.address, subject.location.root, path),
+    )  # fmt: skip
+    moved.raw = raw
+    edit = _weigh(store, moved, signed)
+    if edit is not None and edit.kind == REFUSED:
+        store.note(edit.note)
+        return None
+    return [] if edit is None else edit.commands
 
 
 def _completed_copy(store: Store, subject: Subject) -> Finding | None:

@@ -21,7 +21,7 @@ from holdfast.adopt.agent_notes import PLAN, detect, why_over
 from holdfast.adopt.findings import expiry_note
 from holdfast.core import diff, json_text, selection
 from holdfast.core import time as times
-from holdfast.core.next_step import COMPLETE
+from holdfast.core.next_step import COMPLETE, LEFT
 from holdfast.core.record_formats import FORMATS, format_of, slug
 from holdfast.core.workflow import OPENING, is_active
 from holdfast.core.workflow.edits import as_adopted
@@ -379,7 +379,8 @@ def _followed_phase(
     """Return the phase that the notes say, as the record has it; ``None`` if they say nothing new.
 
     Fields that they do not state are kept. If they are not of this workflow's name, it only reads
-    them, and its phases are its own: they are followed if there are as many of them.
+    them, and its phases are its own: they are followed if there are as many of them, and only
+    name one that has no name.
     """
     phase: Fields = formats.module("formal").render(state)[0]["phase"]
     stated = dict(notes["said"])
@@ -389,7 +390,9 @@ def _followed_phase(
     if slug(state["title"]) != slug(document["workflow"]):
         if stated.get("total") != len(names):
             return None
-        stated.pop("name", None)
+        number = stated.get("current", 0)
+        if names[number - 1] != f"Phase {number}":
+            stated.pop("name", None)
     after = {**phase, "status": "in_progress", **stated}
     if "current" not in stated and stated.get("name") in names:
         after["current"] = names.index(stated["name"]) + 1
@@ -427,6 +430,12 @@ def _edit(
     origin = store.origin(state["record"], state["worktree"])
     signed = SignedRecord({**document, **updates}, None, is_intact=False)
     followed: Any = {**formats.parse("formal", signed, rest, origin), "ttl": ttl}
+    if notes["is_over"] and "phase" in updates:
+        # What is complete has no open phase, also where the notes went past one.
+        followed["phases"] = [
+            phase if phase["status"] in LEFT else schema.with_status(phase, "completed")
+            for phase in followed["phases"]
+        ]
     changes = diff.diff(state, followed)  # type: ignore[arg-type]
     changes = [change for change in changes if change[0][0] in _FOLLOWED]
     if not changes:

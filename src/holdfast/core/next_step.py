@@ -64,7 +64,7 @@ _BY_PERSON = ("approve", "waive")
 """Second words of commands that only a person can run."""
 COMPLETE, GONE = "says that it is complete", "no longer tells of it"
 """Why the notes that a workflow was adopted from are over."""
-_LEFT = ("completed", "skipped")
+LEFT = ("completed", "skipped")
 """Statuses of a phase that was left."""
 _TEST_COMMAND = "the project's test command"
 _ALL_DONE = "nothing is left to do"
@@ -172,7 +172,7 @@ def _step_after_notes(state: Workflow, why: str, step: NextStep) -> NextStep:
     """
     file = state.get("notes_file", "")
     about = f"{file}, which this workflow came from, {why}"
-    are_phases_left = all(phase["status"] in _LEFT for phase in state["phases"])
+    are_phases_left = all(phase["status"] in LEFT for phase in state["phases"])
     if step.words == ["complete"] or (why == COMPLETE and are_phases_left):
         return NextStep(f"{about}; {step.about}", step.words, program=step.program, **step.fill)
     if why == COMPLETE:
@@ -246,7 +246,7 @@ def _needed(state: Workflow, phase: Phase | None, facts: Fields | None) -> NextS
 
 def _are_tasks_ahead(state: Workflow) -> bool:
     """Return whether a phase that was not left yet is the one of the tasks, and needs one."""
-    ahead = [phase["name"] for phase in state["phases"] if phase["status"] not in _LEFT]
+    ahead = [phase["name"] for phase in state["phases"] if phase["status"] not in LEFT]
     return bool(open_tasks(state)) and any("tasks" in needs_of(state, name) for name in ahead)
 
 
@@ -261,7 +261,7 @@ def _leave(state: Workflow, phase: Phase | None, facts: Fields | None) -> NextSt
             return NextStep(f"phase {pending[0]}", ["phase", "start", pending[0]])
         return NextStep(_ALL_DONE, ["complete"])
     following = next_phases(state, phase["name"])
-    if phase["status"] in _LEFT:
+    if phase["status"] in LEFT:
         return NextStep(_ALL_DONE, ["complete"])
     if not following:
         return NextStep(f"when {phase['name']} is done", ["complete"])

@@ -336,9 +336,13 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
         return _recovered_from_server(store, state, name)
     folder = folders[0]
     files = InitiativeFiles(store, folder, initiative_from_pages(folder, [], store.now()))
-    status = files.read_status()
+    status, bad = _readable_status(files)
     milestone_pages = files.read_pages(status.progress if status else ())
     title, milestones = merge_pages(milestone_pages)
+    if bad is not None and not milestones:
+        raise bad
+    if bad is not None:
+        store.note(f"{bad.message}: {bad.fix}, then {SYNC_COMMAND}")
     title = title or (status.initiative if status else None) or folder
     stated = status.initiative if status is not None else None
     is_beside = files.status_file.startswith(f"{files.folder}/")
@@ -361,6 +365,14 @@ def recovered(store: Store, state: InitiativesState, name: str | None) -> Fields
     if key != folder:
         initiative["folder"] = folder
     return {"initiative": key, "state": initiative, "sources": used}
+
+
+def _readable_status(files: InitiativeFiles) -> tuple[Status | None, BadFile | None]:
+    """Return the status file, ``None`` if there is none or it is broken, and what is wrong."""
+    try:
+        return files.read_status(), None
+    except BadFile as bad:
+        return None, bad
 
 
 def _with_status(store: Store, initiative: Initiative, source: Source) -> Initiative:

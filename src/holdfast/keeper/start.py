@@ -365,9 +365,10 @@ def _check_overlap(plan: StartPlan, overlapping: list[Workflow]) -> None:
         return
     taken, subject = overlapping[0], plan.args["subject"]
     feature = taken["context"].get("feature_file") or taken["subject"]
+    title = f" ({taken['title'][:60]})" if taken["title"] else ""
     raise Refused(
         "occupied",
-        f"start: {taken['id']} ({taken['title'][:60]}) is active and works on {feature}, which "
+        f"start: {taken['id']}{title} is active and works on {feature}, which "
         f"{subject} would work on as well",
         f"go on with it: holdfast resume {taken['id']}; or end it first: "
         f"holdfast abandon -w {taken['id']}; or the same command with --replace, which abandons it",

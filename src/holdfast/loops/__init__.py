@@ -16,6 +16,7 @@ from holdfast.core import selection
 from holdfast.core.next_step import next_turn
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import OPENING, find_task, is_active, unit_mark
+from holdfast.core.workflow.lifecycle import completion_signal
 from holdfast.core.workflow.tasks import TIMEOUT_CHOICES, iterations_allowed
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import aggregate_of
@@ -324,19 +325,24 @@ class Loops:
 
         return Driver(self, self._store, slug, list(command), verify, timeout).drive(tell)
 
-    def archive(self, slug: str | None = None, *, id: str | None = None) -> Receipt:
-        """Move the loop's folder into the archive; note the units that are not done."""
+    def archive(
+        self, slug: str | None = None, *, outcome: str | None = None, id: str | None = None,
+        request_digest: str = "",
+    ) -> Receipt:  # fmt: skip
+        """Move the loop's folder into the archive; note the units that are not done.
+
+        ``request_digest`` as in ``Session.do``.
+        """
+        request_digest = request_digest or fingerprint("archive_loop", {})
         with self._session.transaction() as tx:
-            receipt = self._session.repeat(tx, id, slug, fingerprint("archive_loop", {}))
+            receipt = self._session.repeat(tx, id, slug, request_digest)
             if receipt is not None:
                 archive.finish_move(tx, receipt.state)
                 return receipt
             stream = self._select(tx, slug)
             page_files.take_in(tx, stream)
-            open_units = [
-                str(t["id"]) for t in tx.load(stream)["tasks"] if t["status"] != "completed"
-            ]
-            state, seqs = archive.archive(tx, stream, id)
+            open_units = _open_units(tx.load(stream))
+            state, seqs = archive.archive(tx, stream, id, outcome)
             if open_units:
                 self._store.note(f"it was not finished: {', '.join(open_units)}")
             return self._session.answer(state, seqs)
@@ -439,6 +445,30 @@ class Loops:
             return True  # A name is never wrong, and the command itself succeeded.
         picked = rows[0] if len(rows) == 1 else self._session.chosen(rows)
         return isinstance(picked, Refusal) or picked["id"] != state["id"]
+
+
+def complete(
+    keeper: Keeper, outcome: str | None = None, *, force: bool = False, reason: str | None = None,
+    workflow: str | None = None, id: str | None = None,
+) -> Receipt:  # fmt: skip
+    """Complete a workflow; a loop whose units are all done goes into the archive."""
+    args: Fields = {"outcome": outcome, "force": force, "reason": reason}
+    request_digest = fingerprint("complete_workflow", args)
+    repeated = keeper.session.peek_repeat(id, request_digest)
+    state = keeper.session.look(workflow) if repeated is None else repeated.state
+    is_finished = is_active(state) and bool(state["tasks"]) and not _open_units(state)
+    is_archived = repeated is not None and formats.is_archived(state["record"])
+    if state["recipe"]["format"] != "loop" or not (is_finished or is_archived):
+        return keeper.complete(**args, workflow=workflow, id=id)
+    receipt = Loops(keeper).archive(
+        state["id"], outcome=outcome, id=id, request_digest=request_digest
+    )
+    receipt.signal = completion_signal(receipt.state, {})
+    return receipt
+
+
+def _open_units(state: Workflow) -> list[str]:
+    return [str(task["id"]) for task in state["tasks"] if task["status"] != "completed"]
 
 
 def _check_is_loop(state: Workflow) -> None:

@@ -47,7 +47,9 @@ _CONDITION_SCORE = 2
 _MAX_LISTED = 5
 
 
-def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workflow, list[int]]:
+def archive(
+    tx: Transaction, stream: str, id: str | None = None, outcome: str | None = None
+) -> tuple[Workflow, list[int]]:
     """End a loaded loop and move its folder; return its state and the seqs.
 
     Raise ``Refused`` if the whole folder is in the archive already.
@@ -65,7 +67,8 @@ def archive(tx: Transaction, stream: str, id: str | None = None) -> tuple[Workfl
     # Adds the archive to git's exclude file, which an older workspace lacks.
     store.workspace.prepare(store.disk, store.note)
     folder = record_folders.free_archive_folder(_root(store, state), state["id"], store.now())
-    events = tx.do(stream, "archive_loop", {"record": f"{folder}/{record_folders.RECORD}"}, id)
+    args = {"record": f"{folder}/{record_folders.RECORD}", "outcome": outcome}
+    events = tx.do(stream, "archive_loop", args, id)
     tx.commit(is_asked=True)
     state = tx.load(stream)
     try:

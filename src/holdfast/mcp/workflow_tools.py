@@ -9,7 +9,7 @@ Answers become part of a context too, so they say where the workflow is, not eve
 
 from __future__ import annotations
 
-from holdfast import answers
+from holdfast import answers, loops
 from holdfast.core.briefing import place_of, quoted
 from holdfast.core.next_step import NextStep, current_task, next_fields, next_step
 from holdfast.core.selection import join_names
@@ -436,5 +436,5 @@ def _take_note(keeper: Keeper, args: Fields) -> Fields:
 )
 def _complete_workflow(keeper: Keeper, args: Fields) -> Fields:
     options = {name: args[name] for name in ("outcome", "force", "reason") if name in args}
-    receipt = keeper.complete(**options, **target(args))
+    receipt = loops.complete(keeper, **options, **target(args))
     return changed(receipt, **({} if receipt.signal is None else {"signal": receipt.signal}))

@@ -638,7 +638,9 @@ def _in_words(name: str) -> str:
     "holdfast complete --force --reason 'the review moved to the next sprint'",
 )
 def complete(keeper: Keeper, args: Arguments) -> Answer:
-    receipt = keeper.complete(**args["own"], **args["target"])
+    from holdfast import loops
+
+    receipt = loops.complete(keeper, **args["own"], **args["target"])
     state = receipt.state
     done = f"workflow {state['id']} completed{overruled(state, state.get('skipped', {}))}"
     if is_active(state):

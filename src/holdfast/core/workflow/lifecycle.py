@@ -615,8 +615,10 @@ def _abandoned(state: Workflow, data: Fields, _at: str) -> Workflow:
 
 
 @decides("archive_loop", after_end=True)
-def archive(state: Workflow, args: Fields) -> list[Draft]:
-    """Archive a loop's folder; a loop that is active ends."""
+def archive(state: Workflow, args: Fields) -> Decision:
+    """Archive a loop's folder; a loop that is active ends. ``record`` is None if it was removed."""
+    if args.get("outcome") and (refusal := bad_text("outcome", args["outcome"])):
+        return refusal
     open_ids = [str(task["id"]) for task in state["tasks"] if task["status"] != "completed"]
     drafts: list[Draft] = []
     if is_active(state) and (open_ids or not state["tasks"]):
@@ -625,7 +627,10 @@ def archive(state: Workflow, args: Fields) -> list[Draft]:
             reason = f"archived unfinished: {', '.join(open_ids)}"[:1_000]
         drafts = [{"type": "workflow_abandoned", "data": {"reason": reason}}]
     elif is_active(state):
-        drafts = [*move_phase(state, "complete"), {"type": "workflow_completed", "data": {}}]
+        words: Fields = {"outcome": args["outcome"]} if args.get("outcome") else {}
+        drafts = [*move_phase(state, "complete"), {"type": "workflow_completed", "data": words}]
+    if args["record"] is None:
+        return [*drafts, {"type": "record_cleaned", "data": {}}]
     return [*drafts, {"type": "workflow_archived", "data": {"record": args["record"]}}]
 
 

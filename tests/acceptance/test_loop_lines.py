@@ -1,0 +1,131 @@
+"""The state of a loop, line by line: its ends, its pages, its log, and its commits."""
+
+import os
+import shutil
+
+import pytest
+
+FOLDER = ".claude/iterative"
+LOOP = f"{FOLDER}/user-auth"
+ARCHIVED = f"{FOLDER}/archive/user-auth-20260114"
+
+
+def begin(repo, *options):
+    options = options or ("--outcome", "People can log in", "--done-when", "tests pass")
+    repo.ok("loop", "new", "user-auth", "--domain", "feature", *options)
+    repo.ok("loop", "plan", "--unit", "T1: Add the model")
+
+
+def finish(repo):
+    repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    repo.ok("loop", "verify", "T1", "--run", "--", "git", "diff", "--check")
+
+
+def read(repo, name):
+    with open(os.path.join(repo.path, LOOP, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def replace(repo, name, old, new):
+    text = read(repo, name)
+    assert old in text
+    repo.write(f"{LOOP}/{name}", text.replace(old, new))
+
+
+def move(repo, target=ARCHIVED):
+    os.makedirs(os.path.join(repo.path, f"{FOLDER}/archive"), exist_ok=True)
+    os.rename(os.path.join(repo.path, LOOP), os.path.join(repo.path, target))
+
+
+# Cleanup: a finished loop's folder is moved to the archive, or removed
+
+
+@pytest.mark.parametrize("target", [ARCHIVED, f"{FOLDER}/archive/user-auth"])
+def test_archive_with_timestamp_by_mv_is_the_end_of_a_finished_loop(repo, target):
+    begin(repo)
+    finish(repo)
+    move(repo, target)
+    answer = repo.ok("loop", "status")
+    assert answer["loops"] == []
+    assert any(f"was moved to {target}: user-auth is completed" in n for n in answer["notes"])
+    assert repo.ok("status")["workflows"] == []
+    repo.ok("loop", "new", "other")
+    state = repo.state("user-auth")
+    assert (state["status"], state["record"]) == ("completed", f"{target}/state.json")
+    assert not repo.has(LOOP)
+    assert repo.record(f"{target}/state.json")["phase"] == "complete"
+    assert repo.ok("verify")["counts"]["behind"] == 0
+    repo.ok("loop", "archive", "other")
+    assert repo.ok("resume", "user-auth")["workflow"]["record"] == f"{LOOP}/state.json"
+    assert read(repo, "tasks.md").count("- [x] **T1**") == 1
+
+
+def test_an_edit_of_a_record_that_was_moved_to_the_archive_is_taken_in(repo):
+    begin(repo)
+    finish(repo)
+    replace(repo, "state.json", '"task": "user-auth"', '"task": "Login"')
+    move(repo)
+    repo.ok("loop", "new", "other")
+    assert repo.state("user-auth")["title"] == "Login"
+    assert repo.record(f"{ARCHIVED}/state.json")["task"] == "Login"
+
+
+def test_remove_if_not_needed_by_rm_is_the_end_of_a_finished_loop(repo):
+    begin(repo)
+    finish(repo)
+    shutil.rmtree(os.path.join(repo.path, LOOP))
+    answer = repo.ok("loop", "status", "user-auth")
+    assert any(f"{LOOP} was removed: user-auth is completed" in n for n in answer["notes"])
+    assert repo.ok("status")["workflows"] == []
+    repo.ok("loop", "new", "other")
+    assert not repo.has(LOOP)
+    assert repo.state("user-auth")["status"] == "completed"
+    assert repo.ok("resume", "user-auth")["workflow"]["status"] == "in_progress"
+    repo.ok("remind", "x", "-w", "user-auth")
+    assert repo.record(f"{LOOP}/state.json")["tasks"]["T1"]["status"] == "done"
+
+
+@pytest.mark.parametrize("gone", [LOOP, f"{LOOP}/state.json", FOLDER])
+def test_a_folder_that_is_gone_for_another_reason_is_rebuilt(repo, gone):
+    begin(repo)
+    if gone != LOOP:
+        finish(repo)
+    path = os.path.join(repo.path, gone)
+    os.remove(path) if gone.endswith("json") else shutil.rmtree(path)
+    assert any("is gone, and its next change rebuilds it" in n for n in repo.ok("status")["notes"])
+    repo.ok("remind", "x")
+    assert repo.has(f"{LOOP}/state.json")
+    assert repo.state("user-auth")["status"] == "in_progress"
+
+
+def test_an_older_copy_in_the_archive_is_not_what_was_moved(repo):
+    begin(repo)
+    finish(repo)
+    record = repo.ok("loop", "archive")["workflow"]["record"]
+    shutil.copytree(
+        os.path.join(repo.path, os.path.dirname(record)), os.path.join(repo.path, ARCHIVED)
+    )
+    before = repo.record(f"{ARCHIVED}/state.json")
+    repo.ok("resume", "user-auth")
+    shutil.rmtree(os.path.join(repo.path, LOOP))
+    repo.ok("loop", "new", "other")
+    assert repo.state("user-auth")["status"] == "completed"
+    assert repo.record(f"{ARCHIVED}/state.json") == before
+    assert not repo.has(LOOP)
+
+
+def test_complete_on_a_finished_loop_is_loop_archive(repo):
+    begin(repo)
+    assert repo.refused("complete")["code"] == "pending"
+    finish(repo)
+    answer = repo.ok("complete", "--outcome", "Merged", "--id", "a1")
+    assert answer["signal"] == "LOOP_DEVELOPMENT_COMPLETE: user-auth"
+    record = answer["workflow"]["record"]
+    assert record.startswith(f"{FOLDER}/archive/user-auth-")
+    assert not repo.has(LOOP)
+    assert repo.record(record)["phase"] == "complete"
+    assert repo.state("user-auth")["outcome"] == "Merged"
+    again = repo.ok("complete", "--outcome", "Merged", "--id", "a1")
+    assert again["workflow"]["record"] == record
+    assert "a1" in repo.refused("complete", "--id", "a1")["message"]
