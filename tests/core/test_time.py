@@ -76,8 +76,16 @@ def test_the_leap_second_that_clocks_write_is_the_next_one():
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("30s", 30), ("90m", 5_400), ("24h", 86_400), ("7d", 604_800), ("2w", 1_209_600), ("0s", 0),
-        ("24H", 86_400), ("24 h", 86_400), ("1h30m", 5_400), ("1 Hour 30 mins", 5_400),
+        ("30s", 30),
+        ("90m", 5_400),
+        ("24h", 86_400),
+        ("7d", 604_800),
+        ("2w", 1_209_600),
+        ("0s", 0),
+        ("24H", 86_400),
+        ("24 h", 86_400),
+        ("1h30m", 5_400),
+        ("1 Hour 30 mins", 5_400),
     ],
 )
 def test_durations(text, seconds):

@@ -879,6 +879,12 @@ class Keeper:
         rows = sync.sync(self.store, everything=everything, foreground=foreground)
         return rows, self.store.take_notes()
 
+    def sync_in_background(self) -> None:
+        """Deliver to the Memory server, as a change has it done by another process."""
+        from holdfast.layers.graph import background
+
+        background.deliver(self.store)
+
     def clean(
         self, *, dry_run: bool = False, everything: bool = False
     ) -> tuple[list[Fields], list[str]]:
