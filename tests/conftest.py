@@ -47,6 +47,8 @@ _in_memory = _use_memory()
 
 # Nobody's own memory is written by a test; those that want one say where it is.
 os.environ["HOLDFAST_MEMORY"] = "off"
+# Nor does anything go on in the background, except in tests of that.
+os.environ["HOLDFAST_BACKGROUND"] = "off"
 # Nor is anybody's own list of ledgers.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="holdfast-state-")
 

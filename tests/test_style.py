@@ -68,7 +68,7 @@ MAY_READ = {
     "cli/demo.py": "files that the demonstration itself wrote",
     "cli/commands/completion.py": "a script that is part of the package",
     "storage/database.py": "the kernel's list of mounts, a script of the package, a copy of ours",
-    "layers/graph/mcp_delivery.py": "nothing: it opens the null device",
+    "layers/graph/stdio_client.py": "what a Memory server sends, at most _MAX_ANSWER_BYTES",
     **dict.fromkeys(
         ("system/kernel.py", "system/process_tree.py", "keeper/session.py"),
         "files of the kernel about processes and locks",

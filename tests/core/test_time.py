@@ -75,14 +75,25 @@ def test_the_leap_second_that_clocks_write_is_the_next_one():
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("30s", 30), ("90m", 5_400), ("24h", 86_400), ("7d", 604_800), ("2w", 1_209_600), ("0s", 0)],
+    [
+        ("30s", 30),
+        ("90m", 5_400),
+        ("24h", 86_400),
+        ("7d", 604_800),
+        ("2w", 1_209_600),
+        ("0s", 0),
+        ("24H", 86_400),
+        ("24 h", 86_400),
+        ("1h30m", 5_400),
+        ("1 Hour 30 mins", 5_400),
+    ],
 )
 def test_durations(text, seconds):
     assert times.duration_s(text) == seconds
 
 
 @pytest.mark.parametrize(
-    "text", ["", "h", "24", "-1h", "1.5h", "24 h", "24H", "٣h", "²h", "9" * 10 + "s"]
+    "text", ["", "h", "24", "-1h", "1.5h", "1 2h", "1h30", "1month", "٣h", "²h", "9" * 10 + "s"]
 )
 def test_what_is_no_duration_is_none(text):
     assert times.duration_s(text) is None

@@ -500,6 +500,8 @@ LOGS = [
     "delegation record --agent tester --outcome failure",
     "delegation escalate --from tester --to architect --reason 'two failures'",
     "delegation escalate --from tester --to architect --reason 'again' --resolved maybe",
+    "delegation resolve yes",
+    "delegation resolve no --from tester",
     "delegation override --suggested tester --chosen reviewer",
     "delegation routing --suggested oneshot --chosen apex --intent feature",
     "delegation list",

@@ -22,6 +22,7 @@ def clean_environment(home):
     return {
         **inherited,
         "HOME": str(home),
+        "HOLDFAST_BACKGROUND": "off",
         "HOLDFAST_HOOK_MS": "60000",  # Of a hook on a busy machine, tests want the whole answer.
         "LANG": "C.UTF-8",
         "PYTHONPATH": SOURCE,

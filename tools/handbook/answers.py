@@ -186,6 +186,7 @@ _KEYS: dict[str, Schema] = {
     "dry_run": FLAG,
     "blocking": FLAG,
     "blocking_codes": array(TEXT),
+    "forced": nullable(TEXT),
     "memory": nullable(TEXT),
     "cleaned": array({}),
     "archived": array(TEXT),

@@ -23,6 +23,7 @@ import os
 
 from holdfast import formats
 from holdfast.core import diff, json_text, selection, workflow
+from holdfast.core import time as times
 from holdfast.core.refusal import shell_word
 from holdfast.core.workflow import ENDED, is_active, remaining_phases
 from holdfast.core.workflow.lifecycle import pending
@@ -51,6 +52,8 @@ _UNBRIEFED = "refused "
 _MAX_UNBRIEFED = 5
 _ORIGIN = "origin "
 """The beginning of the name of the fact that says where a workflow was recovered from."""
+_NO_WORK = ("workflow_resumed", "briefing_delivered", "context_compacted", "session_ended")
+"""Events after which nobody has worked on the workflow yet."""
 _REREAD_AFTER_S = 0.05
 _UNCHANGED_READS = 2
 _MAX_READS = 6
@@ -159,10 +162,11 @@ def tracked_note(record: str) -> str:
 
 
 def expiry_note(state: Any) -> str:
-    return (
-        f"Workflow state expired (inactive > {state['ttl']}): "
-        f"holdfast resume {state['id']} brings it back"
-    )
+    return f"{_expiry(state['ttl'])}: holdfast resume {state['id']} brings it back"
+
+
+def _expiry(ttl: str) -> str:
+    return f"Workflow state expired (inactive > {ttl})"
 
 
 def examine_saved(store: Store, subject: Subject, raw: bytes) -> Finding | None:
@@ -393,7 +397,11 @@ def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: in
     if is_completed:
         changes = [change for change in changes if change[0][0] not in ("status", "completed_at")]
     if not changes and not is_completed:
-        return Finding(STALE)
+        is_alive = subject.is_workflow and is_active(state)
+        if not is_alive or not _is_later(parsed["updated_at"], state["updated_at"]):
+            return Finding(STALE)
+        # A tool that sets the time, and nothing else, says that the work goes on.
+        return Finding(EDITED, commands=[("adopt_edit", {"base": base_seq, "changes": []})])
     what = f": {_name_changes(changes)}" if subject.is_workflow and changes else ""
     return Finding(
         EDITED,
@@ -402,6 +410,10 @@ def _edited(store: Store, subject: Subject, parsed: Any, base: Any, base_seq: in
         commands=[("adopt_edit", {"base": base_seq, "changes": changes})] if changes else [],
         completes="completed by hand" if is_completed else "",
     )
+
+
+def _is_later(time: str, other: str) -> bool:
+    return (times.epoch_ms(time) or 0) > (times.epoch_ms(other) or 0)
 
 
 def _adopted_before(store: Store, subject: Subject, base_seq: int) -> list[Change]:
@@ -768,10 +780,18 @@ def _keep_to_brief(tx: Transaction, subject: Subject, note: str) -> None:
 def notes_to_brief(store: Store, stream: str) -> list[str]:
     """Return where a workflow was recovered from, and what happened to its record.
 
-    The latter are edits that were refused and records that were rebuilt since the last briefing.
+    The latter are edits that were refused and records that were rebuilt since the last briefing,
+    and that its time had run out before it was resumed, until the work goes on.
     """
     origin = store.ledger.fact(f"{_ORIGIN}{stream}")
-    return [*([origin] if origin else []), *unbriefed(store, stream)]
+    notes = [origin] if origin else []
+    for event in store.ledger.newest(stream):
+        if event["type"] == "workflow_expired":
+            notes.append(f"{_expiry(event['data']['ttl'])}; it was brought back")
+        elif event["type"] in _NO_WORK:
+            continue
+        break
+    return [*notes, *unbriefed(store, stream)]
 
 
 def unbriefed(store: Store, stream: str) -> list[str]:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     session, so that the next command has to name it too.
     """
     Function = TypeVar("Function", bound=Callable[..., object])
-    Kind = Literal["flag", "text", "id", "count", "task", "pair"]
-    """An ``id`` is not empty, a ``count`` is a whole number from 1, a ``task`` is a number where it
-    looks like one, a ``pair`` is ``key=value``."""
+    Kind = Literal["flag", "text", "id", "count", "number", "task", "pair"]
+    """An ``id`` is not empty, a ``count`` is a whole number from 1, a ``number`` one from 0, a
+    ``task`` is a number where it looks like one, a ``pair`` is ``key=value``."""
     Named = Literal[
         "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
-        "violation", "kind", "any task", "reminder", "reading", "key", "folder",
+        "violation", "kind", "any task", "reminder", "reading", "key", "folder", "yes or no",
     ]  # fmt: skip
     """The kind of thing that a value names, so that it can be completed; empty for free text."""
 
@@ -357,9 +357,10 @@ class WordReader:
         if kind == "id" and not word:
             why = "is empty, so it names nothing; was a variable not set?"
             raise Usage(f"{name} (argument {position}) {why}", "holdfast status")
-        if kind == "count":
-            if not is_number or not int(word):
-                why = f"needs a whole number from 1, not {quote_word(word)}"
+        if kind in ("count", "number"):
+            least = 1 if kind == "count" else 0
+            if not is_number or int(word) < least:
+                why = f"needs a whole number from {least}, not {quote_word(word)}"
                 raise self._usage(f"{name} (argument {position}) {why}")
             value = int(word)
         elif kind == "task" and is_number and str(int(word)) == word:

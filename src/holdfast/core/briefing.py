@@ -106,7 +106,7 @@ def briefing(
         "KEY REMINDERS": _bullets(state["reminders"]),
         "CONTEXT": _bullets(_pairs(other_context(state))),
         "LEARNED": _bullets(learnings),
-        "NOTE": [f"NOTE: {quoted(note, 2 * _LINE)}" for note in notes],
+        "NOTE": [note_line(note) for note in notes],
         "action": _action(state, missing, is_elsewhere=bool(mismatch)),
     }
     left_out = _shorten(parts)
@@ -152,6 +152,11 @@ def quoted(text: object, most: int = _LINE) -> str:
     # A script whose characters take more bytes gets fewer of them.
     raw = flat.encode()
     return flat if len(raw) <= 2 * most else raw[: 2 * most - 3].decode(errors="ignore") + "…"
+
+
+def note_line(note: str) -> str:
+    """Return a note as a line of a briefing. ``(inactive > 24h)`` stays as scripts look for it."""
+    return f"NOTE: {quoted(note, 2 * _LINE)}".replace("(inactive \u203a ", "(inactive > ")
 
 
 _HARMLESS = (("<", "\u2039"), (">", "\u203a"), ("`", "'"))

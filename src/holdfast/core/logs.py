@@ -132,10 +132,12 @@ def skip_interview(_state: State, command: Command) -> Decision:
 DELEGATION_FIELDS = {
     "delegation": ("agent", "model", "task_type", "complexity", "outcome", "duration_ms"),
     "escalation": ("from", "to", "reason", "resolved"),
+    "outcome": ("from", "to", "reason", "resolved"),
     "override": ("suggested", "chosen"),
     "routing": ("suggested", "chosen", "intent"),
 }
-"""The fields of an entry by its kind, besides ``kind`` and ``timestamp``."""
+"""The fields of an entry by its kind, besides ``kind`` and ``timestamp``. An ``outcome`` is that of
+an earlier escalation."""
 _DELEGATION_COMMANDS = {
     "record_delegation": (
         "delegation_recorded", "delegation", "record --agent A --outcome O --duration-ms N",
@@ -151,6 +153,7 @@ _DELEGATION_COMMANDS = {
     ),
 }  # fmt: skip
 """Commands: the event that each makes, the kind of the entry, and the command line."""
+_RESOLVE = "holdfast delegation resolve yes"
 
 
 def record_delegation(_state: State, command: Command) -> Decision:
@@ -170,6 +173,40 @@ def record_delegation(_state: State, command: Command) -> Decision:
         tried = f"delegation {usage.partition(' ')[0]}"
         return Refusal("invalid", f"{tried}: {why}", f"holdfast delegation {usage}")
     return [{"type": event_type, "data": data}]
+
+
+def resolve_escalation(state: State, command: Command) -> Decision:
+    """Record the outcome of the newest escalation that has none; ``from`` and ``to`` choose it."""
+    args = command["args"]
+    chosen = {key: args[key] for key in ("from", "to") if args.get(key) is not None}
+    for entry in reversed(_with_outcomes(state["entries"])):
+        if "resolved" not in entry and all(entry[key] == chosen[key] for key in chosen):
+            data = {key: entry[key] for key in ("from", "to")}
+            reason = args.get("reason") or entry.get("reason")
+            data |= {"reason": reason} if reason else {}
+            if bad := first_bad_text(**data):
+                return Refusal("invalid", f"delegation resolve: {bad.message}", _RESOLVE)
+            data["resolved"] = args["resolved"]
+            return [{"type": "escalation_resolved", "data": data}]
+    between = "".join(f" {key} {str(name)[:40]!r}" for key, name in chosen.items())
+    why = f"delegation resolve: no escalation{between} waits for its outcome"
+    return Refusal("not_found", why, "holdfast delegation list")
+
+
+def _with_outcomes(entries: list[Fields]) -> list[Fields]:
+    """Return the escalations; those whose outcome was recorded later have it as ``resolved``."""
+    escalations: list[Fields] = []
+    for entry in entries:
+        if entry.get("kind") == "escalation":
+            escalations.append(entry)
+        elif entry.get("kind") == "outcome":
+            for number in range(len(escalations) - 1, -1, -1):
+                waiting = escalations[number]
+                is_same = (waiting["from"], waiting["to"]) == (entry["from"], entry["to"])
+                if is_same and "resolved" not in waiting:
+                    escalations[number] = {**waiting, "resolved": entry.get("resolved")}
+                    break
+    return escalations
 
 
 def summarize_delegations(entries: list[Fields]) -> Fields:
@@ -192,7 +229,7 @@ def summarize_delegations(entries: list[Fields]) -> Fields:
         })  # fmt: skip
     return {
         "agents": rows,
-        "escalations": _count_pairs(kinds["escalation"], "from", "to"),
+        "escalations": _count_pairs(_with_outcomes(entries), "from", "to"),
         "overrides": _count_pairs(kinds["override"], "suggested", "chosen"),
         "routings": _count_pairs(kinds["routing"], "suggested", "chosen"),
     }
@@ -206,7 +243,7 @@ def _count_pairs(entries: list[Fields], source: str, target: str) -> list[Fields
     rows: list[Fields] = []
     for (first, second), members in pairs.items():
         row: Fields = {source: first, target: second, "count": len(members)}
-        resolved = [entry["resolved"] for entry in members if "resolved" in entry]
+        resolved = [e["resolved"] for e in members if e.get("resolved") is not None]
         if resolved:
             row["resolved"] = sum(resolved)
             row["unresolved"] = len(resolved) - sum(resolved)
@@ -271,8 +308,12 @@ LOGS = {
         {
             event_type: ("entries", {} if kind == "delegation" else {"kind": kind})
             for event_type, kind, _ in _DELEGATION_COMMANDS.values()
+        }
+        | {"escalation_resolved": ("entries", {"kind": "outcome"})},
+        {
+            **dict.fromkeys(_DELEGATION_COMMANDS, record_delegation),
+            "resolve_escalation": resolve_escalation,
         },
-        dict.fromkeys(_DELEGATION_COMMANDS, record_delegation),
     ),
     "learning": Log(
         {"learnings": 200},

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from holdfast.core.visible import clean, folded
+from holdfast.core.workflow import find_phase
 from holdfast.core.workflow.lifecycle import overruled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from holdfast.core.types import Fields, LearningEntry, Phase, Recipe, Workflow
 
 MAX_LINE_CHARACTERS = 200
 MAX_PREFERENCES = 5
 _REACHED = {
     ("apex", "plan"): "analyze completed, planning",
-    ("apex", "implement"): "plan approved, implementing",
+    ("apex", "implement"): "plan {plan}, implementing",
     ("apex", "review"): "implementation done, reviewing",
     ("debug", "fix"): "root cause found, fixing",
     ("debug", "implement"): "root cause found, fixing",
@@ -32,13 +31,22 @@ LINE_BEGINNINGS = (
 """The beginnings of lines that Holdfast replaces when they are outdated."""
 
 
-def active_line(recipe: str, title: str, begun: Sequence[str]) -> str | None:
+def active_line(state: Workflow) -> str | None:
     """Return where an active workflow is, by its begun phases; ``None`` before the first."""
-    for phase in reversed(begun):
-        if (recipe, phase) in _REACHED:
-            reached = _REACHED[recipe, phase]
-            return f"Active {recipe.upper()} workflow: {reached} {one_line(title)}"
+    recipe = state["recipe"]["name"]
+    for phase in reversed(state["phases"]):
+        if phase["status"] != "pending" and (recipe, phase["name"]) in _REACHED:
+            reached = _REACHED[recipe, phase["name"]].format(plan=_how_left(state, "plan"))
+            return f"Active {recipe.upper()} workflow: {reached} {one_line(state['title'])}"
     return None
+
+
+def _how_left(state: Workflow, name: str) -> str:
+    """Return how a phase was left: ``approved`` only if a person approved it."""
+    phase = find_phase(state, name)
+    if phase is not None and phase.get("approved"):
+        return "approved"
+    return "skipped" if phase is not None and phase["status"] == "skipped" else "completed"
 
 
 def completion_line(recipe: str, title: str, state: Workflow) -> str:
@@ -77,11 +85,6 @@ def preference_lines(delegations: Fields, interviews: Fields) -> list[str]:
         f"The user {act}{f' ({times} times)' if times > 1 else ''}"
         for act, times in ranked[:MAX_PREFERENCES]
     ]
-
-
-def begun_phases(state: Workflow) -> list[str]:
-    """Return the names of the phases that were begun."""
-    return [phase["name"] for phase in state["phases"] if phase["status"] != "pending"]
 
 
 def one_line(text: str) -> str:

@@ -15,6 +15,12 @@ else:
         from datetime import UTC, datetime, timedelta
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_UNIT_NAMES = {
+    "sec": "s", "second": "s", "min": "m", "minute": "m", "hr": "h", "hour": "h", "day": "d",
+    "week": "w",
+}  # fmt: skip
+_MAX_DIGITS = 10
+_MAX_DURATION_CHARACTERS = 60
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -52,11 +58,22 @@ def _unusual_epoch_ms(text: str) -> int | None:
 
 
 def duration_s(text: str) -> int | None:
-    """Return the seconds of ``30s``, ``90m``, ``24h``, ``7d``, ``2w``; ``None`` for other text."""
+    """Return the seconds of ``30s``, ``24H``, ``1h30m`` or ``2 days``; ``None`` for other text."""
     number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS_S or not number.isdigit() or not number.isascii() or len(number) > 9:
+    if number.isascii() and number.isdigit() and len(number) < _MAX_DIGITS and unit in _UNITS_S:
+        return int(number) * _UNITS_S[unit]
+    import re  # Only for the less common spellings: it would cost every start.
+
+    part = rf"([0-9]{{1,{_MAX_DIGITS - 1}}}) *([a-z]+) *"
+    if len(text) > _MAX_DURATION_CHARACTERS or not re.fullmatch(f"(?:{part})+", text.lower()):
         return None
-    return int(number) * _UNITS_S[unit]
+    seconds = 0
+    for number, unit in re.findall(part, text.lower()):
+        name = unit if len(unit) == 1 else _UNIT_NAMES.get(unit.removesuffix("s"), "")
+        if name not in _UNITS_S:
+            return None
+        seconds += int(number) * _UNITS_S[name]
+    return seconds
 
 
 def is_past(now_ms: int, since: str, ttl: str) -> bool:

@@ -131,6 +131,8 @@ class Violation(TypedDict):
     code: str
     severity: str
     details: str
+    blocking: NotRequired[bool]
+    """True if the record says that it blocks, whatever its severity."""
 
 
 class Workflow(TypedDict):

@@ -73,7 +73,7 @@ _TYPE_NAMES: dict[Kind, str] = {
 }
 _ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_ID_CHARACTERS = 80
-_NOT_STATE = EVERYWHERE | {"id", "was", "under", "units", "order"}
+_NOT_STATE = EVERYWHERE | {"id", "was", "under", "units", "order", "blocks"}
 _NAMES = ("title", "subject")
 _DROPPED_FIELDS = {
     "pending": ("started_at", "completed_at", "approved", "claimed", "reason"),
@@ -322,7 +322,12 @@ def violations(doc: Fields, key: str, path: Path) -> list[Violation]:
     return entries
 
 
-_VIOLATION: Checks = {"code": named, "severity": named, "details": optional(text, "")}
+_VIOLATION: Checks = {
+    "code": named,
+    "severity": named,
+    "details": optional(text, ""),
+    "blocking": optional(flag, default=False),
+}
 _SESSION: Checks = {
     "id": text,
     "at": when,

@@ -7,13 +7,14 @@ can be revisited. A document without phases has those of its type's recipe.
 from __future__ import annotations
 
 from holdfast.core.json_text import md5_of
+from holdfast.core.workflow import is_blocking
 from holdfast.core.workflow.evidence import enforcement
 from holdfast.formats import schema
 from holdfast.formats.schema import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields, Origin, Workflow
+    from holdfast.core.types import Fields, Origin, Violation, Workflow
 
 DEFAULT_TTL = "24h"
 
@@ -45,6 +46,8 @@ def render(state: Workflow) -> tuple[Fields, Fields]:
     }
     if state["violations"]:
         document["enforcement"] = enforcement(state["violations"])
+        if document["enforcement"]["blocking"]:
+            rest["blocks"] = True
     if "completed_at" in state:
         document["completedAt"] = state["completed_at"]
     if state["extra"]:
@@ -69,9 +72,7 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         "ttl": schema.duration(document, "ttl", [], DEFAULT_TTL),
         "phase": phase,
         "phases": phases,
-        "violations": schema.violations(
-            schema.table(document, "enforcement", []), "violations", ["enforcement"]
-        ),
+        "violations": _violations(document, rest),
     }
     completed_at = schema.when(document, "completedAt", [], None)
     if completed_at is not None:
@@ -85,3 +86,19 @@ def parse(document: Fields, rest: Fields, origin: Origin) -> Workflow:
         rendered["enforcement"] = enforcement(state["violations"])
     state["extra"] = schema.unknown_fields(document, rest, rendered, _NESTED)
     return state
+
+
+def _violations(document: Fields, rest: Fields) -> list[Violation]:
+    """Return the violations of a record; if it says that they block, some of them do.
+
+    What an earlier version of the record said, which is in ``rest``, is not what an editor says.
+    """
+    table = schema.table(document, "enforcement", [])
+    violations = schema.violations(table, "violations", ["enforcement"])
+    is_said = table.get("blocking") is True and "blocks" not in rest
+    if not is_said or any(map(is_blocking, violations)):
+        return violations
+    summary = table.get("summary")
+    details = summary if isinstance(summary, str) else "the record says that it is blocking"
+    unnamed: Violation = {"code": "enforcement", "severity": "UNKNOWN", "details": details}
+    return [{**violation, "blocking": True} for violation in violations or [unnamed]]

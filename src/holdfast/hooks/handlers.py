@@ -10,7 +10,7 @@ import os
 
 from holdfast.adopt.agent_notes import detect
 from holdfast.answers import failure_fields, step_to_choose
-from holdfast.core.briefing import quoted
+from holdfast.core.briefing import note_line, quoted
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import is_active, unread
@@ -168,7 +168,7 @@ def _on_new_context(call: HookCall) -> Plan:
 
 def _note_lines(notes: Sequence[str]) -> list[str]:
     """Return the lines about what could not be taken in, for a context without a briefing."""
-    lines = [f"NOTE: {quoted(note, 600)}" for note in notes[:_MAX_NOTES]]
+    lines = [note_line(note) for note in notes[:_MAX_NOTES]]
     if len(notes) > _MAX_NOTES:
         lines.append(f"NOTE: {len(notes) - _MAX_NOTES} more, in holdfast status")
     return [*lines, _WHOSE_WORDS] if lines else []

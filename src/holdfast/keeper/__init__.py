@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast.adopt.findings import notes_to_brief, take_notes_to_brief
+from holdfast.adopt.findings import expiry_note, notes_to_brief, take_notes_to_brief
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import find_task, is_active, unread
@@ -20,7 +20,7 @@ from holdfast.formats import stream_of
 from holdfast.keeper.requests import fingerprint, plain
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
-from holdfast.storage.ledger import ACTIVE
+from holdfast.storage.ledger import ACTIVE, ENDED
 from holdfast.system.disk import Disk
 from holdfast.workspace import location
 
@@ -654,7 +654,17 @@ class Keeper:
                 raise
             from holdfast.keeper.logs import suggest_initiative
 
-            raise suggest_initiative(self.session, refused) from None
+            raise suggest_initiative(self.session, self._explained(refused)) from None
+
+    def _explained(self, refused: Refused) -> Refused:
+        """Return a refusal to resume that says what has expired, and what is no record."""
+        notes, hint = self.store.take_notes(), refused.hint
+        query = f"{ENDED} AND worktree = ? ORDER BY updated_at DESC, seq DESC LIMIT 1"
+        for row in self.store.ledger.rows(query, self.workspace.name):
+            if row["status"] == "expired":
+                notes, hint = [*notes, expiry_note(row)], f"holdfast resume {row['id']}"
+        message = "; ".join([refused.message, *dict.fromkeys(notes)])
+        return Refused(refused.code, message, hint, **refused.details)
 
     def needs_explicit_id(self, state: Workflow) -> bool:
         """Return whether this caller's commands must name the workflow to reach it."""
@@ -868,6 +878,12 @@ class Keeper:
 
         rows = sync.sync(self.store, everything=everything, foreground=foreground)
         return rows, self.store.take_notes()
+
+    def sync_in_background(self) -> None:
+        """Deliver to the Memory server, as a change has it done by another process."""
+        from holdfast.layers.graph import background
+
+        background.deliver(self.store)
 
     def clean(
         self, *, dry_run: bool = False, everything: bool = False

@@ -106,6 +106,22 @@ class Delegations:
         args = {"from": from_agent, "to": to_agent, "reason": reason, "resolved": resolved}
         return self._do("escalate_delegation", args, id)
 
+    def resolve(
+        self,
+        resolved: bool,  # noqa: FBT001
+        *,
+        from_agent: str | None = None,
+        to_agent: str | None = None,
+        reason: str | None = None,
+        id: str | None = None,
+    ) -> Receipt:
+        """Record whether an escalation helped: the newest one without an outcome.
+
+        Raise ``Refused`` if there is none.
+        """
+        args = {"resolved": resolved, "from": from_agent, "to": to_agent, "reason": reason}
+        return self._do("resolve_escalation", args, id)
+
     def override(self, suggested: str, chosen: str, *, id: str | None = None) -> Receipt:
         """Record that a person chose another agent than the one that was suggested."""
         return self._do("override_delegation", {"suggested": suggested, "chosen": chosen}, id)

@@ -259,10 +259,13 @@ class Session:
             return self.repeat(tx, id)
 
     def spread(self) -> None:
-        """Update ``MEMORY.md`` after an event that it shows, once the lock is released."""
+        """Update the other layers after a change that they show, once the lock is released."""
         if self._is_spreading:
             return
         notes, self._notes = self._notes, None
+        has_changes, self.store.has_changes = self.store.has_changes, False
+        if has_changes and self.store.by["surface"] != "hook":
+            self._start_delivery()
         if self.store.has_news:
             from holdfast.layers.memory import Memory
 
@@ -274,6 +277,13 @@ class Session:
                 self.store.forecasts = []
         if notes is not None:
             notes += self.store.take_notes()
+
+    def _start_delivery(self) -> None:
+        """Have a Memory server of the user's own told what has changed, without waiting for it."""
+        if os.environ.get("HOLDFAST_GRAPH") or self.workspace.has_settings():
+            from holdfast.layers.graph import background
+
+            background.start(self.store)
 
     def replay_queue(self) -> None:
         """Replay the commands that a Memory server queued while the workspace was read-only."""

@@ -81,6 +81,8 @@ class Store:
         """Notes of looks, on findings that are not recorded yet."""
         self.has_news = False
         """True after an event that the project's memory shows."""
+        self.has_changes = False
+        """True after any event."""
         self.open_transaction: Transaction | None = None
         self.facts_to_keep: dict[str, str] = {}
         """Facts that a look found out, which the next commit stores."""

@@ -426,6 +426,7 @@ class Transaction:
         try:
             for loaded in changed:
                 if loaded.events:
+                    store.has_changes = True
                     was_unread = was_unread or bool(loaded.row and loaded.row.get("unread"))
                     row = loaded.renew_row()
                     ledger.put_stream(row, loaded.state, with_state=loaded.is_imported)

@@ -22,7 +22,6 @@ from holdfast.core.json_text import digest
 from holdfast.core.other_layers import (
     LINE_BEGINNINGS,
     active_line,
-    begun_phases,
     completion_line,
     expiry_line,
     learning_line,
@@ -225,9 +224,7 @@ class Memory:
         for stream in list(source.ledger.states(_ACTIVE_VERBS)):
             state = source.peek_at(stream).state
             if is_active(state) and not is_adopted(state):
-                active.append(
-                    active_line(state["recipe"]["name"], state["title"], begun_phases(state))
-                )
+                active.append(active_line(state))
         yield ACTIVE_HEADING, [sentence for sentence in active if sentence]
         ended = source.ledger.states(_NEWEST_ENDED, _MAX_ENDED)
         own = [stream for stream in ended if not is_adopted(stream.state)]

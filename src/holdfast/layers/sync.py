@@ -10,7 +10,7 @@ from functools import partial
 
 from holdfast.errors import HoldfastError, system_refused
 from holdfast.layers import memory
-from holdfast.layers.graph import mcp_delivery
+from holdfast.layers.graph import background, mcp_delivery
 from holdfast.workspace import settings
 
 TYPE_CHECKING = False
@@ -70,12 +70,13 @@ def _sync_graph(source: LayerSource, row: Fields, *, everything: bool, foregroun
         row |= _trouble("background", message, "holdfast sync")
     else:
         name = target.removeprefix("mcp:")
-        delivery = mcp_delivery.deliver(source, name, everything=everything)
+        delivery = mcp_delivery.deliver(source, name, everything=everything, at_once=True)
+        background.say_no_more(source, mcp_delivery.WARNING if delivery["why"] else "")
         row["status"] = DELIVERED if delivery["events"] else CURRENT
         row |= {key: delivery[key] for key in ("events", "entities", "seq")}
         if delivery["why"]:
             message = f"{mcp_delivery.WARNING}: {delivery['why']}"
-            hint = f"holdfast sync, when it is back; it is left alone until {delivery['until']}"
+            hint = f"holdfast sync tries it at once; others do from {delivery['until']} on"
             row |= {"behind": delivery["behind"]}
             row |= _trouble("graph_unavailable", message, hint)
 

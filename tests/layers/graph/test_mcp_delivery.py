@@ -244,8 +244,18 @@ def test_over_http_it_is_the_same(memory, open_keeper):
     assert "phase: plan" in memory.entities()["workflow-state"]
 
 
-def test_without_the_sdk_the_command_that_installs_it_is_named(memory, open_keeper, monkeypatch):
+def test_a_plain_install_speaks_to_a_server_that_is_a_process(memory, open_keeper, monkeypatch):
     memory.set()
+    open_keeper().start("apex", "one")
+    for name in ("mcp", "anyio", "httpx2"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert synced(open_keeper())[0]["status"] == "delivered"
+    assert "phase: analyze" in memory.entities()["workflow-state"]
+
+
+def test_without_the_sdk_the_command_that_installs_it_is_named(memory, open_keeper, monkeypatch):
+    memory.write({"url": "http://127.0.0.1:9/mcp"})
+    memory.trust()
     open_keeper().start("apex", "one")
     monkeypatch.setitem(sys.modules, "mcp", None)
     row, _ = synced(open_keeper())

@@ -300,6 +300,7 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
     "shell": lambda _reader, _: _plain(SHELLS),
     "agent": lambda _reader, _: _plain(AGENTS),
     "severity": lambda _reader, _: _plain(SEVERITIES),
+    "yes or no": lambda _reader, _: _plain(("yes", "no")),
     "violation": lambda reader, _: [
         (violation["code"], _short(violation["details"]))
         for violation in _state(reader)["violations"]

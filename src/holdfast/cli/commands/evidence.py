@@ -18,7 +18,7 @@ from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, counted
 from holdfast.core.refusal import shell_word
 from holdfast.core.visible import clean
-from holdfast.core.workflow import blocking
+from holdfast.core.workflow import blocking, find_phase
 from holdfast.core.workflow.evidence import enforcement
 from holdfast.core.workflow.needs import evidence_of
 from holdfast.keeper.evidence import Evidence
@@ -152,10 +152,12 @@ on_evidence(
 def violation_list(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
     codes = blocking(receipt.state)
+    phase = find_phase(receipt.state, receipt.state["phase"])
     fields = {
         "id": receipt.state["id"],
         **enforcement(receipt.state["violations"]),
         "blocking_codes": codes,
+        "forced": phase.get("forced") if phase is not None and codes else None,
     }
 
     def lines(screen: Screen) -> Iterator[str]:
@@ -166,7 +168,9 @@ def violation_list(keeper: Keeper, args: Arguments) -> Answer:
         if not fields["violations"]:
             yield "No violation is known."
         elif fields["blocking"]:
-            yield screen.paint(f"  {clean(fields['summary'])}: the work is not handed over", "warn")
+            forced = fields["forced"]
+            end = f"handed over all the same: {forced}" if forced else "the work is not handed over"
+            yield screen.paint(f"  {clean(fields['summary'])}: {clean(end)}", "warn")
 
     return Answer(fields, lines, receipt.notes, step=step_after(args, receipt))
 

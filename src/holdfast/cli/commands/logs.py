@@ -99,7 +99,7 @@ def forge_show(keeper: Keeper, args: Arguments) -> Answer:
         "the same for one side of it, such as clarity=0.9",
         into="dimensions",
     ),
-    Parameter("--questions N", "how many questions were asked", kind="count"),
+    Parameter("--questions N", "how many questions were asked", kind="number"),
     "holdfast interview record --skill plan --confidence 0.82 --dimension clarity=0.9",
 )
 def interview_record(keeper: Keeper, args: Arguments) -> Answer:
@@ -166,16 +166,25 @@ on_delegations(
     Parameter("--model NAME", "its model"),
     Parameter("--task-type TEXT", "the kind of task"),
     Parameter("--complexity TEXT", "how hard it was"),
-    Parameter("--duration-ms N", "how long it took", kind="count"),
+    Parameter("--duration-ms N", "how long it took", kind="number"),
     "holdfast delegation record --agent tester --task-type tests --outcome success",
 )(Delegations.record, "delegation to {agent} recorded")
 
 
 def _escalate(delegations: Delegations, *, resolved: str | None, **values: Any) -> Receipt:
-    if resolved not in (None, "yes", "no"):
-        usage = "holdfast delegation escalate --from A --to B --reason TEXT"
-        raise Usage(f"--resolved is yes or no, not {resolved[:40]!r}", usage)
-    return delegations.escalate(**values, resolved=None if resolved is None else resolved == "yes")
+    is_resolved = None if resolved is None else _is_yes("--resolved", resolved, "escalate")
+    return delegations.escalate(**values, resolved=is_resolved)
+
+
+def _resolve(delegations: Delegations, *, resolved: str, **values: Any) -> Receipt:
+    return delegations.resolve(_is_yes("RESOLVED", resolved, "resolve"), **values)
+
+
+def _is_yes(name: str, word: str, command: str) -> bool:
+    if word not in ("yes", "no"):
+        message = f"{name} is yes or no, not {word[:40]!r}"
+        raise Usage(message, f"holdfast help delegation {command}")
+    return word == "yes"
 
 
 on_delegations(
@@ -186,6 +195,15 @@ on_delegations(
     Parameter("--resolved yes|no", "whether that helped"),
     "holdfast delegation escalate --from tester --to architect --reason 'two failures'",
 )(_escalate, "{from_agent} handed over to {to_agent}")
+on_delegations(
+    "delegation resolve: record whether an escalation helped, once that is known",
+    Parameter("RESOLVED", "yes or no", names="yes or no"),
+    Parameter("--from NAME", "who gave up (default: anybody)", into="from_agent"),
+    Parameter("--to NAME", "who took over (default: anybody)", into="to_agent"),
+    Parameter("--reason TEXT", "why (default: that of the escalation)"),
+    "holdfast delegation resolve yes",
+    "holdfast delegation resolve no --from tester --to architect --reason 'same error'",
+)(_resolve, "outcome of the escalation recorded: {resolved}")
 on_delegations(
     "delegation override: record that a person chose another agent than the one suggested",
     _SUGGESTED,

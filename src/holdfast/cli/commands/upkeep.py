@@ -240,10 +240,14 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
 @command(
     "sync: bring MEMORY.md and the memory graph up to date, and say what was delivered",
     Parameter("--everything", "as if nothing had been delivered yet: for one that was emptied"),
+    Parameter("--background", "only to the Memory server, as every change does by itself"),
     "holdfast sync",
     "holdfast sync --everything --json",
 )
 def sync(keeper: Keeper, args: Arguments) -> Answer:
+    if args["background"]:
+        keeper.sync_in_background()
+        return Answer({"layers": []}, lambda _screen: [])
     rows, notes = keeper.sync(everything=args["everything"])
 
     def lines(screen: Screen) -> Iterator[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Recipe,
         RecipePhase,
         Task,
+        Violation,
         Workflow,
     )
 
@@ -51,7 +52,7 @@ MAX_HISTORY = 50
 ENDED = ("completed", "abandoned", "expired")
 TERMINAL = ("git-commit", "x-archive")
 """The phases in which the work of a workflow is handed over."""
-BLOCKING = ("CRITICAL", "HIGH")
+_NOT_BLOCKING = ("MEDIUM", "LOW", "INFO")
 _MOVES = (
     "phase_started", "workflow_abandoned", "workflow_resumed", "workflow_renamed", "record_adopted",
     "record_edited",
@@ -286,7 +287,12 @@ def is_terminal(name: str | None) -> bool:
 
 def blocking(state: Workflow) -> list[str]:
     """Return the codes of the violations that prevent the hand-over."""
-    return [v["code"] for v in state["violations"] if v["severity"].upper() in BLOCKING]
+    return [violation["code"] for violation in state["violations"] if is_blocking(violation)]
+
+
+def is_blocking(violation: Violation) -> bool:
+    """Return whether a violation prevents the hand-over. One of an unknown severity does."""
+    return violation.get("blocking", False) or violation["severity"].upper() not in _NOT_BLOCKING
 
 
 def is_news(event: Event, state: Workflow) -> bool:

@@ -15,11 +15,11 @@ from holdfast.core.refusal import (
     shell_word,
 )
 from holdfast.core.workflow import (
-    BLOCKING,
     decides,
     declared_phase,
     evolves,
     find_task,
+    is_blocking,
     with_phase,
 )
 from holdfast.core.workflow.lifecycle import OF_FOLDER
@@ -175,11 +175,12 @@ def add_violation(_state: Workflow, args: Fields) -> Decision:
 @evolves("violation_found")
 def _violation_found(state: Workflow, data: Fields, _at: str) -> Workflow:
     after = state
-    if data["severity"].upper() in BLOCKING and data not in state["violations"]:
+    found: Violation = data  # type: ignore[assignment]
+    if is_blocking(found) and found not in state["violations"]:
         # The phase was forced before this violation was known.
         after = with_phase(state, state["phase"], {"forced": None})
     others = [violation for violation in state["violations"] if violation["code"] != data["code"]]
-    return {**after, "violations": [*others, dict(data)]}  # type: ignore[list-item]
+    return {**after, "violations": [*others, {**found}]}
 
 
 @decides("clear_violation")
@@ -200,7 +201,7 @@ def _violation_cleared(state: Workflow, data: Fields, _at: str) -> Workflow:
 def enforcement(violations: list[Violation]) -> Fields:
     """Return the violations, whether they block, and a summary line."""
     severities = [violation["severity"] for violation in violations]
-    blocking = any(severity.upper() in BLOCKING for severity in severities)
+    blocking = any(map(is_blocking, violations))
     counted = ", ".join(
         f"{severities.count(name)} {name}" for name in sorted(set(severities), key=_rank)
     )

@@ -3,30 +3,29 @@
 A delivery takes as few calls as possible. The server's current content is compared first, so
 repeating an update changes nothing. A small file beside the ledger has the last event that the
 server acknowledged; after a kill before that, the same updates are delivered again. A server that
-fails costs its time limit once and is then not called for five minutes.
+fails costs its time limit once and is then not called for five minutes, unless a person asks.
 
-Only this module imports the MCP SDK, which is asynchronous and takes most of a second to import;
-both stay inside ``reach``.
+A server that is a process is reached by ``stdio_client``. One over HTTP needs the MCP SDK, which is
+asynchronous and takes most of a second to import; both stay inside ``_reach_over_http``.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 from holdfast.core import json_text
 from holdfast.core import time as times
 from holdfast.core.json_text import digest
 from holdfast.errors import Fault, Refused
 from holdfast.layers.graph import projection
+from holdfast.layers.graph.stdio_client import StdioClient, ToolResult, Unreachable, graph_of
 from holdfast.workspace import trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
-
-    from mcp.types import CallToolResult
 
     from holdfast.core.types import Fields
     from holdfast.layers import LayerSource
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from holdfast.layers.graph.projection import EntityUpdate
     from holdfast.layers.graph.store import GraphStore
     from holdfast.workspace.trust import ConfiguredServer
-    from mcp import Client
 
     Work = Callable[["RemoteGraph"], Any]
 
@@ -55,16 +53,11 @@ _MAX_QUOTED = 200
 # Calling
 
 
-class Unreachable(Exception):
-    """The server failed; the message has the reason."""
-
-
 class RemoteGraph:
-    """The tools of a Memory server as methods, for use in a worker thread of the event loop."""
+    """The tools of a Memory server as methods; ``call`` sends one call to it."""
 
-    def __init__(self, client: Client, deadline: float) -> None:
-        self._client = client
-        self._deadline = deadline
+    def __init__(self, call: Callable[[str, Fields], ToolResult]) -> None:
+        self._call_tool = call
 
     def open_nodes(self, names: list[str]) -> Graph:
         return self._read("open_nodes", {"names": names})
@@ -84,42 +77,41 @@ class RemoteGraph:
     def delete_entities(self, names: list[str]) -> None:
         self._call("delete_entities", {"entityNames": names})
 
-    def _read(self, tool: str, arguments: dict[str, Any]) -> Graph:
-        result = self._call(tool, arguments)
-        graph = result.structured_content
-        if graph is None:  # An older server answers with text only.
-            graph = json_text.loads(_text_of(result))
-        return {"entities": graph["entities"], "relations": graph["relations"]}
+    def _read(self, tool: str, arguments: Fields) -> Graph:
+        graph: Any = graph_of(self._call(tool, arguments))
+        return graph  # type: ignore[no-any-return]
 
-    def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        from anyio import from_thread
-
-        result = from_thread.run(self._call_in_loop, tool, arguments)
+    def _call(self, tool: str, arguments: Fields) -> ToolResult:
+        result = self._call_tool(tool, arguments)
         if result.is_error:
-            raise Unreachable(f"it refused {tool}: {_text_of(result)[:_MAX_QUOTED]}")
+            raise Unreachable(f"it refused {tool}: {result.text[:_MAX_QUOTED]}")
         return result
-
-    async def _call_in_loop(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        import anyio
-
-        with anyio.fail_after(max(0.0, self._deadline - anyio.current_time())):
-            return await self._client.call_tool(tool, arguments)
 
 
 def reach(server: ConfiguredServer, folder: str, limit_s: float, work: Work) -> Any:
     """Run ``work`` with the server and return its result.
 
-    Raise ``Unreachable`` if the server fails or takes longer than the limit, and ``Refused`` if
-    the SDK is not installed.
+    Raise ``Unreachable`` if the server fails or takes longer than the limit, and ``Refused`` if it
+    is reached over HTTP and the SDK for that is not installed.
     """
+    expanded = server.expand(os.environ)
+    if expanded.url:
+        return _reach_over_http(expanded, limit_s, work)
+    with StdioClient(expanded, folder, limit_s) as client:
+        return work(RemoteGraph(client.call))
+
+
+def _reach_over_http(server: ConfiguredServer, limit_s: float, work: Work) -> Any:
     try:
         import anyio.to_thread
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
 
-        import mcp  # noqa: F401
+        from mcp import Client
     except ImportError:
         raise Refused(
             "no_sdk",
-            f"the server {server.name} speaks MCP, and the SDK for it is not installed",
+            f"the server {server.name} speaks MCP over HTTP, and the SDK for it is not installed",
             EXTRA,
         ) from None
     import logging
@@ -130,9 +122,22 @@ def reach(server: ConfiguredServer, folder: str, limit_s: float, work: Work) -> 
 
     async def run() -> Any:
         with anyio.fail_after(limit_s) as scope:
-            async with _client(server.expand(os.environ), folder) as client:
-                graph = RemoteGraph(client, scope.deadline)
-                return await anyio.to_thread.run_sync(work, graph)
+            # The deadline covers everything, so single calls have no limit.
+            async with httpx2.AsyncClient(headers=server.headers, timeout=None) as http:
+                transport = streamable_http_client(server.url, http_client=http)
+                async with Client(transport, cache=None) as client:
+
+                    async def call_in_loop(tool: str, arguments: Fields) -> ToolResult:
+                        with anyio.fail_after(max(0.0, scope.deadline - anyio.current_time())):
+                            result = await client.call_tool(tool, arguments)
+                        texts = [part.text for part in result.content if part.type == "text"]
+                        value = result.structured_content
+                        return ToolResult(value, "".join(texts[:1]), is_error=result.is_error)
+
+                    def call(tool: str, arguments: Fields) -> ToolResult:
+                        return anyio.from_thread.run(call_in_loop, tool, arguments)
+
+                    return await anyio.to_thread.run_sync(work, RemoteGraph(call))
 
     try:
         return anyio.run(run)
@@ -145,36 +150,6 @@ def reach(server: ConfiguredServer, folder: str, limit_s: float, work: Work) -> 
         if isinstance(cause, TimeoutError):
             raise Unreachable(f"it did not answer within {limit_s:g} s") from error
         raise Unreachable(f"{type(cause).__name__}: {str(cause)[:_MAX_QUOTED]}") from error
-
-
-@asynccontextmanager
-async def _client(server: ConfiguredServer, folder: str) -> AsyncIterator[Client]:
-    """Connect to a server over HTTP, or start its process and end it afterwards."""
-    from mcp import Client, StdioServerParameters, stdio_client
-
-    if server.url:
-        import httpx2
-        from mcp.client.streamable_http import streamable_http_client
-
-        # The deadline covers everything, so single calls have no limit.
-        async with httpx2.AsyncClient(headers=server.headers, timeout=None) as http:
-            transport = streamable_http_client(server.url, http_client=http)
-            async with Client(transport, cache=None) as client:
-                yield client
-        return
-    parameters = StdioServerParameters(
-        command=server.command, args=server.args, env=server.environment, cwd=folder
-    )
-    null: Any = os.open(os.devnull, os.O_WRONLY)
-    try:
-        async with Client(stdio_client(parameters, errlog=null), cache=None) as client:
-            yield client
-    finally:
-        os.close(null)
-
-
-def _text_of(result: CallToolResult) -> str:
-    return next((part.text for part in result.content if part.type == "text"), "")
 
 
 # Delivering
@@ -234,9 +209,16 @@ def delivered_seq(source: LayerSource) -> int:
 
 
 def deliver(
-    source: LayerSource, name: str, *, everything: bool = False, limit_s: float = LIMIT_S
+    source: LayerSource,
+    name: str,
+    *,
+    everything: bool = False,
+    at_once: bool = False,
+    limit_s: float = LIMIT_S,
 ) -> Fields:
-    """Bring the server up to date, unless it failed recently. Only one process delivers at a time.
+    """Bring the server up to date. Only one process delivers at a time.
+
+    A server that failed recently is left alone, unless it is to be tried ``at_once``.
 
     Return the numbers of events and entities that were delivered, the last event that the server
     has (``seq``), and how many it lacks (``behind``). If it failed, ``why`` has the reason and
@@ -250,7 +232,8 @@ def deliver(
         head, head_hash = source.ledger.head()
         start = 0 if everything else position.first_pending()
         events = entities = 0
-        if (head != start or position.why) and not position.is_backing_off():
+        is_due = head != start or position.why
+        if is_due and (at_once or not position.is_backing_off()):
             previous = position.marks.get("holder", "")
             updates, removed, holder = projection.read_changes(source, start, previous)
 
@@ -303,7 +286,7 @@ def call(source: LayerSource, name: str, work: Work) -> Any:
     raise Fault(
         "graph_unavailable",
         f"{WARNING}: the server mcp:{name} failed: {position.why}",
-        f"holdfast sync, when it is back; it is left alone until {times.iso(position.until_ms)}",
+        f"holdfast sync tries it at once; others do from {times.iso(position.until_ms)} on",
     )
 
 

@@ -61,6 +61,7 @@ _KIND_OF_EVENT = {
     "interview_skipped": "skip",
     "delegation_recorded": "delegation",
     "delegation_escalated": "escalation",
+    "escalation_resolved": "outcome",
     "delegation_overridden": "override",
     "routing_corrected": "routing",
     "learning_recorded": "learning",
@@ -231,9 +232,9 @@ def _entry(kind: str, entry: Fields) -> EntityUpdate:
         text = f"{entry['key']}: {entry.get('text', '')}"
         return _history("forge-context", "ForgeContext", text)
     fields: Fields = defaultdict(lambda: "unknown", entry)
-    lines = [_SENTENCES[kind].format_map(fields)]
+    lines = [_SENTENCES[kind].format_map(fields)] if kind in _SENTENCES else []
     resolved = entry.get("resolved")
-    if kind == "escalation" and isinstance(resolved, bool):
+    if kind in ("escalation", "outcome") and isinstance(resolved, bool):
         fields["resolved"] = "true" if resolved else "false"
         lines.append(_ESCALATION_OUTCOME.format_map(fields))
     return _history("delegation-log", "DelegationRecord", *lines)
