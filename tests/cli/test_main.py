@@ -21,6 +21,7 @@ EVENTS = [
     {"seq": seq, "at": "2026-01-02T03:04:05.000Z", "stream": "dev-1", "type": "noted", "data": {}}
     for seq in (1, 2)
 ]
+NOON = "2026-01-02T12:00:00.000Z"
 FREELY = {"force": False, "reason": None}
 HASTILY = {"force": True, "reason": "haste"}
 AIM = {"workflow": None, "id": None}
@@ -35,7 +36,9 @@ class Keeper:
     error: BaseException | None = None
     sound = True
     workspace = SimpleNamespace(branch=lambda: "main")
-    session = SimpleNamespace(id=None)
+    session = SimpleNamespace(
+        id=None, peek_repeat=lambda *_: None, look=lambda _: blank("dev-1", RECIPE, NOON)
+    )
 
     def __init__(self, **opened):
         self.calls.append(("open", (), opened))
@@ -51,7 +54,7 @@ class Keeper:
 
     @staticmethod
     def receipt():
-        state = blank("dev-1", RECIPE, "2026-01-02T03:04:05.000Z")
+        state = blank("dev-1", RECIPE, NOON)
         state["tasks"] = [{"id": 3, "description": "Write it", "status": "pending"}]
         return SimpleNamespace(
             state=state,
