@@ -2,7 +2,7 @@
 
 import sys
 
-from support.follower import PARSE, UNITTEST, repository, number_test
+from support.follower import PARSE, UNITTEST, number_test, repository
 
 MOST = 25
 

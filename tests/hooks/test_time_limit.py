@@ -74,8 +74,9 @@ def test_a_client_that_never_ends_its_event_does_not_keep_the_hook(migration):
     reading, writing = os.pipe()
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", ENTRY], stdin=reading, cwd=migration.path, timeout=PATIENCE_S,
-            env={**migration.environment, "HOLDFAST_HOOK_MS": LIMIT_MS}, check=False,
+            [sys.executable, "-I", "-S", ENTRY], stdin=reading, cwd=migration.path,
+            env={**migration.environment, "HOLDFAST_HOOK_MS": LIMIT_MS}, timeout=PATIENCE_S,
+            check=False,
         )  # fmt: skip
     finally:
         os.close(reading)
