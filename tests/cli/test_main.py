@@ -35,7 +35,9 @@ class Keeper:
     error: BaseException | None = None
     sound = True
     workspace = SimpleNamespace(branch=lambda: "main")
-    session = SimpleNamespace(id=None)
+    session = SimpleNamespace(
+        id=None, peek_repeat=lambda *_: None, look=lambda _: Keeper.receipt().state
+    )
 
     def __init__(self, **opened):
         self.calls.append(("open", (), opened))
