@@ -115,6 +115,99 @@ def test_an_older_copy_in_the_archive_is_not_what_was_moved(repo):
     assert not repo.has(LOOP)
 
 
+# brief.md
+
+
+def test_brief_md_follows_loop_brief(repo):
+    begin(repo, "--outcome", "People can log in", "--done-when", "tests pass")
+    repo.write(f"{LOOP}/brief.md", read(repo, "brief.md") + "\n## Mine\n\nAsk Kim\n")
+    repo.ok(
+        "loop", "brief", "--task", "Log in", "--domain", "bug", "--outcome", "All log in",
+        "--done-when", "docs too", "--constraint", "no new dependency", "--notes", "Soon",
+    )  # fmt: skip
+    text = read(repo, "brief.md")
+    assert text.startswith("# Log in\n")
+    assert "**Domain:** bug\n\n## Outcome Needed\nAll log in\n\n## Done When\n- docs too\n" in text
+    assert "## Constraints\n- no new dependency\n\n## Approach / Notes\nSoon\n" in text
+    assert text.endswith("\n## Mine\n\nAsk Kim\n")
+    assert "**Goal:** All log in\n" in read(repo, "context.md")
+    repo.ok("loop", "brief", "--constraint", "", "--notes", "", "--domain", "")
+    assert "## Constraints\n\n## Approach / Notes\n\n## Mine" in read(repo, "brief.md")
+    about = repo.ok("loop", "brief")["workflow"]
+    assert about["title"] == "Log in"
+    assert about["context"] == {"outcome": "All log in", "done_when": ["docs too"]}
+    assert repo.refused("loop", "brief", "--outcome", "All log in")["code"] == "already"
+
+
+def test_hand_edits_of_brief_md_are_taken_in(repo):
+    begin(repo)
+    replace(repo, "brief.md", "People can log in", "People log in and out")
+    replace(repo, "brief.md", "- tests pass", "- tests pass\n- docs")
+    replace(repo, "brief.md", "# user-auth", "# User auth")
+    text = read(repo, "brief.md")
+    looked = repo.ok("loop", "brief")
+    assert "brief.md: taken in by the next change: title, outcome, done_when" in looked["notes"]
+    assert looked["workflow"]["context"]["outcome"] == "People log in and out"
+    notes = repo.ok("loop", "iterate", "T1", "--did", "x", "--remaining", "y")["notes"]
+    assert "brief.md: taken in: title, outcome, done_when" in notes
+    state = repo.state()
+    assert (state["title"], state["context"]["done_when"]) == ("User auth", ["tests pass", "docs"])
+    assert (read(repo, "brief.md"), "notes" in repo.ok("loop", "brief")) == (text, False)
+    assert "**Goal:** People log in and out\n" in read(repo, "context.md")
+
+
+def test_a_section_that_was_removed_from_brief_md_comes_back(repo):
+    begin(repo)
+    replace(repo, "brief.md", "## Outcome Needed\nPeople can log in\n\n", "")
+    repo.ok("remind", "x")
+    repo.ok("loop", "brief", "--notes", "Soon")
+    assert repo.state()["context"]["outcome"] == "People can log in"
+    assert read(repo, "brief.md").endswith("\n## Outcome Needed\nPeople can log in\n")
+
+
+def test_a_brief_that_cannot_be_taken_in_is_said_and_stays(repo):
+    begin(repo)
+    replace(repo, "brief.md", "# user-auth", f"# {'x' * 5_000}")
+    text = read(repo, "brief.md")
+    answer = repo.ok("loop", "plan", "--unit", "T2: Log in")
+    assert any(n.startswith("brief.md: ") and "stays as it is" in n for n in answer["notes"])
+    repo.ok("loop", "brief", "--outcome", "All log in")
+    assert read(repo, "brief.md") == text
+
+
+# context.md
+
+
+def test_context_md_has_approach_and_patterns(repo):
+    begin(repo, "--approach", "Sessions first.", "--pattern", "Errors are values", "--notes", "N")
+    assert "**Approach:** Sessions first.\n" in read(repo, "context.md")
+    assert "**Patterns to follow:**\n- Errors are values\n" in read(repo, "context.md")
+    assert "## Approach / Notes\nSessions first.\n\nN\n" in read(repo, "brief.md")
+    replace(repo, "brief.md", "Sessions first.", "Tokens first.")
+    repo.ok("loop", "brief", "--pattern", "No globals", "--pattern", "UTC")
+    assert "**Approach:** Tokens first.\n" in read(repo, "context.md")
+    assert "- No globals\n- UTC\n" in read(repo, "context.md")
+    assert repo.state()["context"]["notes"] == "N"
+
+
+def test_context_md_stays_under_200_words_whatever_the_brief_says(repo):
+    begin(repo)
+    long = " ".join(f"word{number}" for number in range(250))
+    refused = repo.refused("loop", "brief", "--outcome", long)
+    assert "must have fewer than 200" in refused["message"]
+    replace(repo, "brief.md", "People can log in", long)
+    repo.ok("set", f"approach={long}", f"patterns={long}")
+    repo.ok("rename", " ".join(["Log"] * 100))
+    answer = repo.ok("loop", "plan", "--unit", "T2: Log in")
+    assert any("has the beginnings only" in note for note in answer["notes"])
+    assert len(read(repo, "context.md").split()) < 200
+    assert "**Goal:** word0 word1" in read(repo, "context.md")
+    assert long in read(repo, "brief.md")
+
+
+# Ends by command
+
+
 def test_complete_on_a_finished_loop_is_loop_archive(repo):
     begin(repo)
     assert repo.refused("complete")["code"] == "pending"

@@ -37,7 +37,7 @@ class Keeper:
     sound = True
     workspace = SimpleNamespace(branch=lambda: "main")
     session = SimpleNamespace(
-        id=None, peek_repeat=lambda *_: None, look=lambda _: blank("dev-1", RECIPE, NOON)
+        id=None, peek_repeat=lambda *_: None, look=lambda _: Keeper.receipt().state
     )
 
     def __init__(self, **opened):

@@ -36,6 +36,8 @@ People can log in with a password.
 - No new dependency
 
 ## Approach / Notes
+Model first, then the service.
+
 Hash with scrypt.
 
 \\## Open

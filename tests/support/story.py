@@ -106,6 +106,7 @@ STORY = [
     ("resume", "resume dev-b25a2dc1"),
     ("complete", "complete --force --reason gates --outcome merged"),
     ("loop new", "loop new survey --mode knowledge --domain research --outcome Understood"),
+    ("loop brief", "loop brief survey --approach Interviews --pattern short"),
     ("loop plan", "loop plan survey --unit R1:Sources --criteria three --max 2"),
     ("loop plan", "loop plan --unit R2:Text --depends R1 --output outputs/a.md"),
     ("loop next", "loop next"),

@@ -61,6 +61,8 @@ class Loops:
         outcome: str | None = None,
         done_when: Sequence[str] = (),
         constraints: Sequence[str] = (),
+        approach: str | None = None,
+        patterns: Sequence[str] = (),
         notes: str | None = None,
         inherit: bool = False,
         id: str | None = None,
@@ -76,10 +78,13 @@ class Loops:
             raise Refused("invalid", message, f"holdfast loop new {slug} --mode development")
         fields: Fields = {
             "domain": domain, "outcome": outcome, "done_when": list(done_when),
-            "constraints": list(constraints), "notes": notes,
+            "constraints": list(constraints), "approach": approach, "patterns": list(patterns),
+            "notes": notes,
         }  # fmt: skip
         context = {key: value for key, value in fields.items() if value}
-        _check_context(slug, task or slug, context)
+        # A request that was made before these two existed has another fingerprint.
+        fields = {k: v for k, v in fields.items() if v or k not in ("approach", "patterns")}
+        _check_context("loop new", slug, task or slug, context)
         plan = start.prepare(
             self._session, f"loop-{mode}", slug, title=task or slug, context=plain(context)
         )
@@ -102,6 +107,36 @@ class Loops:
             why = f"the loop is open; its pages follow: {fault.message}"
             receipt.notes += [*self._store.take_notes(), why]
             return receipt
+
+    def brief(
+        self,
+        slug: str | None = None,
+        *,
+        task: str | None = None,
+        domain: str | None = None,
+        outcome: str | None = None,
+        done_when: Sequence[str] | None = None,
+        constraints: Sequence[str] | None = None,
+        approach: str | None = None,
+        patterns: Sequence[str] | None = None,
+        notes: str | None = None,
+        id: str | None = None,
+    ) -> Receipt:
+        """Change what the loop is about; an empty text, or list of empty texts, takes it away."""
+        lists = {"done_when": done_when, "constraints": constraints, "patterns": patterns}
+        values: Fields = {
+            "domain": domain, "outcome": outcome, "approach": approach, "notes": notes,
+            **{k: None if v is None else list(filter(None, v)) for k, v in lists.items()},
+        }  # fmt: skip
+        values = {key: value for key, value in values.items() if value is not None}
+
+        def check(state: Workflow) -> Fields:
+            context = {**state["context"], **values}
+            _check_context("loop brief", state["subject"], task or state["title"], context)
+            return {}
+
+        args: Fields = {"title": task, "values": plain(values)}
+        return self._change(slug, "change_brief", args, id, prepare=check)
 
     def plan(
         self,
@@ -459,7 +494,9 @@ def complete(
     is_finished = is_active(state) and bool(state["tasks"]) and not _open_units(state)
     is_archived = repeated is not None and formats.is_archived(state["record"])
     if state["recipe"]["format"] != "loop" or not (is_finished or is_archived):
-        return keeper.complete(**args, workflow=workflow, id=id)
+        return keeper.complete(
+            outcome=outcome, force=force, reason=reason, workflow=workflow, id=id
+        )
     receipt = Loops(keeper).archive(
         state["id"], outcome=outcome, id=id, request_digest=request_digest
     )
@@ -506,14 +543,14 @@ def _folder_names(store: Store) -> list[str]:
 # Room for a new loop
 
 
-def _check_context(slug: str, title: str, context: Fields) -> None:
+def _check_context(tried: str, slug: str, title: str, context: Fields) -> None:
     """Raise ``Refused`` if ``context.md`` would have too many words."""
     preview: Fields = {"title": title, "context": context, "tasks": []}
-    count = pages.count_words(pages.render_context(preview))  # type: ignore[arg-type]
+    count = pages.count_words(pages.render_long_context(preview))  # type: ignore[arg-type]
     if count >= pages.MAX_CONTEXT_WORDS:
         raise Refused(
             "invalid",
-            f"loop new: {page_files.CONTEXT} of {slug} would have {count} words, "
+            f"{tried}: {page_files.CONTEXT} of {slug} would have {count} words, "
             f"and must have fewer than {pages.MAX_CONTEXT_WORDS}",
             "say the outcome in fewer words; --notes has room for more",
         )

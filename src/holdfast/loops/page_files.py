@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
+BRIEF = "brief.md"
 CONTEXT = "context.md"
 GUARDRAILS = "guardrails.md"
 NOT_READABLE = "is not a file that can be read (a link is not followed)"
@@ -49,6 +50,8 @@ _MAX_KNOWN_PAGES = 8
 """More than the writers that can be killed in a row before one of them finishes."""
 _MAX_NUMBER = 1 << 63
 """Larger than the size of any log and than any seq."""
+_MEMORY_TEXTS = ("units", "brief", "brief_shows")
+_BRIEF_FIELDS = ("domain", "outcome", "done_when", "constraints", "notes")
 _UNIT_FIELDS = ("description", *pages.READ_BULLETS)
 _UNIT_DEFAULTS: Fields = {
     "files": [], "depends": [], "description": "", "max_iterations": MAX_ITERATIONS,
@@ -151,9 +154,9 @@ class LoopFolder:
     """The folder of one loop, with its pages and its log.
 
     Its memory is a file beside the ledger about the pages as last written: the page of ``units``,
-    the digest of ``context``, how much of the ``log`` was compared, and as ``known`` the digests of
-    pages of units whose whole content is in the ledger. This distinguishes an edit
-    from a page that a killed writer left behind.
+    the ``brief`` and the digest of what it shows, the digest of ``context``, how much of the
+    ``log`` was compared, and as ``known`` the digests of pages of units whose whole content is in
+    the ledger. This distinguishes an edit from a page that a killed writer left behind.
     """
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
@@ -168,7 +171,10 @@ class LoopFolder:
             memory = read_json(self._disk.read(self._memory_path))
         except OSError:
             memory = {}
-        blank: Fields = {"created_at": state["created_at"], "units": "", "known": [], "log": None}
+        blank: Fields = {
+            "created_at": state["created_at"], "units": "", "known": [], "log": None,
+            "brief": "", "brief_shows": "",
+        }  # fmt: skip
         # An earlier loop of this name may have left the file.
         is_own = memory.get("created_at") == state["created_at"]
         self.memory = {**blank, **memory} if is_own else blank
@@ -176,6 +182,8 @@ class LoopFolder:
             self.memory = blank
         self.seen: str | None = None
         """The page of units whose edits were taken in."""
+        self.seen_brief = ""
+        """The brief whose edits were taken in."""
 
     def read(self, name: str) -> str:
         """Return the text of a page; empty if there is none that can be read."""
@@ -257,13 +265,37 @@ class LoopFolder:
 
             return page_model.patch_guardrails(text, state)
 
-        self._patch("brief.md", lambda text: text or pages.render_brief(state))
+        new_brief = pages.render_brief(state)
+        brief_shows = digest(new_brief.encode())
+
+        def patch_brief(text: str) -> str:
+            changes.pop("brief", None)
+            if text in ("", new_brief):
+                after = new_brief
+            elif text != self.seen_brief:
+                return text
+            elif brief_shows == self.memory["brief_shows"]:
+                after = text
+            else:
+                from holdfast.loops import page_model
+
+                after = page_model.patch_brief(text, state)
+            changes["brief"], changes["brief_shows"] = after, brief_shows
+            return after
+
+        self._patch(BRIEF, patch_brief)
         context = self._patch(CONTEXT, patch_context)
         self._patch(self.units_name, patch_units)
         self._patch(GUARDRAILS, patch_guardrails)
         changes["log"] = self.append_progress()
         if context == new_context:
             changes["context"] = digest(context.encode())
+            words = pages.count_words(pages.render_long_context(state))
+            if words >= pages.MAX_CONTEXT_WORDS:
+                self._store.note(
+                    f"{CONTEXT} has the beginnings only, because all would be {words} words: say "
+                    f"it in fewer with holdfast loop brief {state['subject']}"
+                )
         self._remember(changes)
         self._store.note(length_problem(context or ""))
 
@@ -346,8 +378,8 @@ class LoopFolder:
 
 def _is_memory(memory: Fields) -> bool:
     """Return True if the memory of a loop has the form in which it is written."""
-    units, digests, log = memory["units"], memory["known"], memory["log"]
-    if not isinstance(units, str) or not isinstance(digests, list):
+    texts, digests, log = map(memory.get, _MEMORY_TEXTS), memory["known"], memory["log"]
+    if not all(isinstance(text, str) for text in texts) or not isinstance(digests, list):
         return False
     if log is None:
         return True
@@ -406,6 +438,7 @@ class _EditReader:
     def take_in(self) -> str | None:
         """Take in lessons and units; return the page of units if all of it was taken in."""
         self._take_lessons()
+        self._take_brief()
         text = self._folder.read(self._page)
         if not text:
             return None
@@ -509,6 +542,38 @@ class _EditReader:
     def _refuse(self, why: str) -> None:
         self._was_refused = True
         self._store.note(f"{self._page}: {why}")
+
+    # The brief
+
+    def _take_brief(self) -> None:
+        """Take in what people changed on ``brief.md``. A section that they removed comes back."""
+        folder = self._folder
+        text, last = folder.read(BRIEF), folder.memory["brief"]
+        own = pages.render_brief(self.state)
+        if text in ("", last, own):
+            folder.seen_brief = text
+            return
+        from holdfast.loops.page_model import read_brief, read_brief_parts
+
+        before, now = read_brief(last or own), read_brief_parts(text)
+        changed = {key: now[key] for key in ("title", *_BRIEF_FIELDS) if key in now}
+        changed = {key: value for key, value in changed.items() if value != before[key]}
+        title = changed.pop("title", None)
+        context = self.state["context"]
+        if "notes" in changed and context.get("approach"):
+            changed["approach"], _, changed["notes"] = changed["notes"].partition("\n\n")
+        changed = {key: v for key, v in changed.items() if v != context.get(key, before.get(key))}
+        if changed or title:
+            try:
+                outcome = self._do("change_brief", {"title": title, "values": changed})
+            except Refused as refused:
+                if refused.code != "already":
+                    self._store.note(f"{BRIEF}: {refused.message}; the page stays as it is")
+                    return
+            else:
+                names = ", ".join([*(["title"] if title else []), *changed])
+                self._store.note(f"{BRIEF}: {outcome}: {names}")
+        folder.seen_brief = text
 
     # Lessons
 

@@ -363,21 +363,38 @@ def circular(depends: dict[str, list[str]]) -> list[str]:
 
 # The other pages
 
+_BRIEF_SECTIONS = {
+    "outcome": ("outcome needed", "outcome"),
+    "done_when": ("done when",),
+    "constraints": ("constraints",),
+    "notes": ("approach / notes", "approach", "notes"),
+}
+_EMPTY_BRIEF: Fields = {
+    "title": "", "created": "", "mode": "", "domain": "", "outcome": "", "done_when": [],
+    "constraints": [], "notes": "",
+}  # fmt: skip
+
 
 def read_brief(text: str) -> Fields:
     """Return what ``brief.md`` says; a missing part is empty."""
-    page = _first_lines(text)
+    return {**_EMPTY_BRIEF, **read_brief_parts(text)}
+
+
+def read_brief_parts(text: str) -> Fields:
+    """Return what ``brief.md`` says, without the parts that it lacks."""
+    return _brief_parts(_first_lines(text))
+
+
+def _brief_parts(page: Page) -> Fields:
     header = {key: pages.decode_line(value) for key, (_, value) in page.header().items()}
-    return {
-        "title": page.title(),
-        "created": header.get("created", ""),
-        "mode": header.get("mode", ""),
-        "domain": header.get("domain", ""),
-        "outcome": page.text("outcome needed", "outcome"),
-        "done_when": page.items("done when"),
-        "constraints": page.items("constraints"),
-        "notes": page.text("approach / notes", "approach", "notes"),
-    }
+    parts: Fields = {key: header[key] for key in ("created", "mode", "domain") if key in header}
+    if page.title():
+        parts["title"] = page.title()
+    for key, names in _BRIEF_SECTIONS.items():
+        if page.section(*names) is not None:
+            is_list = isinstance(_EMPTY_BRIEF[key], list)
+            parts[key] = page.items(*names) if is_list else page.text(*names)
+    return parts
 
 
 def read_created(units: str) -> str:
@@ -510,6 +527,43 @@ def _add_units(page: Page, tasks: list[Task], name: str) -> None:
         first, end = pages.trim_lines(page.bare, section.first, section.end)
         end = end if first < end else section.first
         page.replace(end, end, f"\n{text}")
+
+
+def patch_brief(text: str, state: Workflow) -> str:
+    """Return ``brief.md`` with the title, the domain and the sections that differ as in the state.
+
+    A missing section is added at the end.
+    """
+    if is_too_long(text):
+        return text
+    page, wanted = Page(text), read_brief_parts(pages.render_brief(state))
+    shown, sections = _brief_parts(page), pages.brief_sections(state["context"])
+    if page.title() and page.title() != wanted["title"]:
+        heading = next(block for block in page.blocks if block.kind == "heading")
+        title = f"# {pages.encode_heading(state['title'])}"
+        page.replace(heading.first, heading.end, title)
+    _patch_domain(page, shown.get("domain", ""), wanted.get("domain", ""))
+    missing = []
+    for key, lines in sections.items():
+        section = page.section(*_BRIEF_SECTIONS[key])
+        if section is None:
+            missing += [f"## {pages.BRIEF_HEADINGS[key]}", *lines, ""] if lines else []
+        elif shown[key] != wanted[key]:
+            first, end = pages.trim_lines(page.bare, section.first, section.end)
+            first, end = (first, end) if first < end else (section.first, section.first)
+            page.replace(first, end, "\n".join(lines))
+    if missing:
+        page.append("\n".join(missing[:-1]))
+    return page.patched()
+
+
+def _patch_domain(page: Page, shown: str, wanted: str) -> None:
+    header = page.header()
+    if shown == wanted or not header:
+        return
+    line, _ = header.get("domain", (max(line for line, _ in header.values()) + 1, ""))
+    end = line + ("domain" in header)
+    page.replace(line, end, f"**Domain:** {pages.encode_line(wanted)}" if wanted else "")
 
 
 def patch_guardrails(text: str, state: Workflow) -> str:

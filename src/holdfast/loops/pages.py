@@ -43,6 +43,15 @@ READ_BULLETS = ("criteria", "files", "output", "max_iterations", "depends", "mod
 LESSON_FIELDS = ("when", "problem", "solution", "learned")
 MAX_CONTEXT_WORDS = 200
 """``context.md`` has fewer words than this."""
+BRIEF_HEADINGS = {
+    "outcome": "Outcome Needed",
+    "done_when": "Done When",
+    "constraints": "Constraints",
+    "notes": "Approach / Notes",
+}
+"""The sections of ``brief.md``; the last one has the approach, and below it the notes."""
+_MAX_PATTERNS = 6
+"""The number of patterns in a ``context.md`` that is cut to its limit."""
 
 _UNIT_NAME = re.compile(r"[TR][1-9][0-9]{0,3}")
 _GUARDRAILS = "# Guardrails\n\nRead before starting any iteration. Append when issues discovered.\n"
@@ -197,24 +206,53 @@ def count_words(text: str) -> int:
 
 def render_brief(state: Workflow) -> str:
     """Render ``brief.md``: the outcome that is needed, and how to tell that it is reached."""
-    about = state["context"]
+    domain = _text(state["context"], "domain")
+    sections = brief_sections(state["context"])
     return _page(
         [f"# {encode_heading(state['title'])}", ""],
-        _header(state, Mode=mode_of(state), Domain=_text(about, "domain")),
-        ["", "## Outcome Needed", *_block(about, "outcome")],
-        ["", "## Done When", *_items(about, "done_when")],
-        ["", "## Constraints", *_items(about, "constraints")],
-        ["", "## Approach / Notes", *_block(about, "notes")],
+        _header(state, Mode=mode_of(state), Domain=domain),
+        *(["", f"## {BRIEF_HEADINGS[key]}", *lines] for key, lines in sections.items()),
     )
 
 
-def render_context(state: Workflow) -> str:
-    """Render ``context.md``, which every iteration reads first.
+def brief_sections(about: Fields) -> dict[str, list[str]]:
+    """Return the lines of each section of ``brief.md``, without its heading."""
+    notes = [text for key in ("approach", "notes") if (text := _text(about, key))]
+    return {
+        "outcome": _block(about, "outcome"),
+        "done_when": _items(about, "done_when"),
+        "constraints": _items(about, "constraints"),
+        "notes": _block({"notes": "\n\n".join(notes)}, "notes"),
+    }
 
-    If it would have too many words, leave out what the page of units has.
+
+def render_context(state: Workflow) -> str:
+    """Render ``context.md``, which every iteration reads first, with fewer than 200 words.
+
+    If it would have more, leave out what the page of units has, then the ends of long texts.
     """
     text = _context(state, state["tasks"])
-    return text if count_words(text) < MAX_CONTEXT_WORDS else _context(state, [])
+    if count_words(text) >= MAX_CONTEXT_WORDS:
+        text = render_long_context(state)
+    if count_words(text) < MAX_CONTEXT_WORDS:
+        return text
+    about = {**state["context"], "outcome": _text(state["context"], "outcome") or state["title"]}
+    about["patterns"] = [_beginning(text, 12) for text in _texts(about, "patterns")[:_MAX_PATTERNS]]
+    for key in ("outcome", "approach"):
+        about[key] = _beginning(_text(about, key), 40)
+    title = _beginning(state["title"], 20)
+    return render_long_context({**state, "title": title, "context": about})
+
+
+def render_long_context(state: Workflow) -> str:
+    """Render ``context.md`` without what the page of units has, however many words it has."""
+    return _context(state, [])
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return the first words of a text, with dots if it has more."""
+    words = text.split()
+    return text if len(words) <= most else f"{' '.join(words[:most])} …"
 
 
 def _context(state: Workflow, tasks: list[Task]) -> str:

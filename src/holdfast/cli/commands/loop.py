@@ -15,6 +15,7 @@ from holdfast.core.refusal import shell_line
 from holdfast.core.visible import clean
 from holdfast.errors import HoldfastError
 from holdfast.loops import Loops
+from holdfast.loops.pages import render_brief
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ on_loop = ChangeKind({"slug": "workflow", "id": "id"}, answer_change, Loops)
     Parameter("--outcome TEXT", "what is needed"),
     Parameter("--done-when TEXT...", "a criterion of the whole"),
     Parameter("--constraint TEXT...", "a limit to keep", into="constraints"),
-    Parameter("--notes TEXT", "approach, open questions"),
+    Parameter("--approach TEXT", "how it is done, in one sentence"),
+    Parameter("--pattern TEXT...", "a convention to follow", into="patterns"),
+    Parameter("--notes TEXT", "details, open questions"),
     Parameter("--inherit", "take the lessons of archived loops that match"),
     "holdfast loop new user-auth --outcome 'People can log in' --done-when 'tests pass'",
     "holdfast loop new survey --mode knowledge --domain research",
@@ -70,6 +73,41 @@ def new(keeper: Keeper, args: Arguments) -> Answer:
     verb = "goes on" if receipt.resumed else "opened"
     folder = receipt.state["record"].rpartition("/")[0]
     return _named_answer(keeper, args, receipt, f"loop {receipt.state['id']} {verb}: {folder}/")
+
+
+@command(
+    "loop brief: show what a loop is about, or change it; an empty text takes it away",
+    _SLUG,
+    Parameter("--task NAME", "what it is called"),
+    Parameter("--domain NAME", "feature, bug, refactor, research, writing, analysis, …"),
+    Parameter("--outcome TEXT", "what is needed"),
+    Parameter("--done-when TEXT...", "the criteria of the whole, in place of those it has"),
+    Parameter("--constraint TEXT...", "the limits to keep", into="constraints"),
+    Parameter("--approach TEXT", "how it is done, in one sentence"),
+    Parameter("--pattern TEXT...", "the conventions to follow", into="patterns"),
+    Parameter("--notes TEXT", "details, open questions"),
+    "holdfast loop brief",
+    "holdfast loop brief user-auth --outcome 'People log in and out' --approach 'Sessions first'",
+)
+def brief(keeper: Keeper, args: Arguments) -> Answer:
+    loops, slug = Loops(keeper), _slug(args)
+    values = {key: value for key, value in args["own"].items() if key != "slug"}
+    # A list that was not given is empty.
+    asked = {key: value for key, value in values.items() if value not in (None, [])}
+    if asked:
+        receipt = loops.brief(slug, **asked, id=args["id"])
+        return _named_answer(keeper, args, receipt, f"brief of {receipt.state['id']} changed")
+    receipt = loops.show(slug)
+
+    def lines(screen: Screen) -> Iterator[str]:
+        yield from map(clean, render_brief(receipt.state).splitlines())
+        yield from next_lines(screen, step())
+
+    def step() -> NextStep | None:
+        return next_step(receipt.state, is_named=args["is_aimed"] or slug is not None)
+
+    fields = {**answers.change(receipt), "next": next_fields(step())}
+    return Answer(fields, lines, receipt.notes)
 
 
 @command(

@@ -8,7 +8,7 @@ happened, and only another run can show something else.
 from __future__ import annotations
 
 from holdfast.core import diff
-from holdfast.core.refusal import Refusal, bad_text, shell_word
+from holdfast.core.refusal import Refusal, bad_text, bad_values, first_bad_text, shell_word
 from holdfast.core.workflow import (
     decides,
     evolve,
@@ -26,7 +26,7 @@ from holdfast.core.workflow.tasks import MAX_SHOWN, commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Change, Event, Fields, Task, Workflow
+    from holdfast.core.types import Change, Draft, Event, Fields, Task, Workflow
     from holdfast.core.workflow import Decision
 
 _KEPT = ("history", "history_earlier", "updated_at", "session", "read")
@@ -259,6 +259,30 @@ def rename_workflow(state: Workflow, args: Fields) -> Decision:
         why = f"rename: {state['id']} has that title"
         return Refusal("already", why, f"holdfast show {state['id']}")
     return [{"type": "workflow_renamed", "data": {"title": title}}]
+
+
+@decides("change_brief")
+def change_brief(state: Workflow, args: Fields) -> Decision:
+    """Change what a loop is about: its title and fields of its context; an empty one goes."""
+    title, context = args.get("title") or state["title"], state["context"]
+    values = {key: value for key, value in args["values"].items() if value != context.get(key)}
+    refusal = bad_text("title", title) or bad_values(values)
+    refusal = refusal or first_bad_text(
+        **{key: value for key, value in values.items() if isinstance(value, list)}
+    )
+    if refusal is not None:
+        return refusal
+    drafts: list[Draft] = []
+    if title != state["title"]:
+        drafts.append({"type": "workflow_renamed", "data": {"title": title}})
+    kept = {key: value for key, value in values.items() if value}
+    if kept:
+        drafts.append({"type": "context_set", "data": {"values": kept}})
+    gone = [key for key, value in values.items() if not value and key in context]
+    if gone:
+        drafts.append({"type": "context_unset", "data": {"keys": gone}})
+    why = f"loop brief: {state['id']} is about that already"
+    return drafts or Refusal("already", why, f"holdfast loop brief {shell_word(state['subject'])}")
 
 
 @evolves("workflow_renamed")
