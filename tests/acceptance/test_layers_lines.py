@@ -1,6 +1,7 @@
 """The lines of the layered memory: what each layer gets, and what is left when one is missing."""
 
 import json
+import os
 import time
 
 import pytest
@@ -178,3 +179,36 @@ def test_plan_approved_is_written_only_when_it_was(repo, memory):
     Keeper(repo.path).approve_phase("plan")
     repo.ok("advance")
     assert "Active APEX workflow: plan approved, implementing Login" in memory.read_text()
+
+
+# A layer that cannot be written
+
+
+def test_where_the_records_cannot_be_written_the_ledger_takes_the_change_and_owes_them(repo):
+    repo.ok("start", "apex", "Login", rights=False)
+    os.chmod(os.path.join(repo.path, ".claude"), 0o555)
+    notes = repo.ok("advance", rights=False)["notes"]
+    assert notes[0] == "ERROR: Cannot write state files — workflow state will not persist"
+    assert notes[1].startswith(f"{RECORD} is owed, as its folder could not be written")
+    repo.ok("remember", "Slowly", rights=False)
+    repo.ok("initiative", "create", "Shop", "--milestone", "M1: Map", rights=False)
+    assert repo.ok("status", rights=False)["workflows"][0]["phase"] == "plan"
+    assert repo.record(RECORD)["phase"] == "analyze"
+    os.chmod(os.path.join(repo.path, ".claude"), 0o755)
+    repo.ok("remind", "Softly", rights=False)
+    assert repo.record(RECORD)["phase"] == "plan"
+    assert repo.has(".claude/learnings.json")
+    assert repo.has(".claude/initiative.json")
+    assert repo.ok("verify", rights=False)["counts"]["behind"] == 0
+
+
+def test_a_formal_record_that_is_owed_is_not_one_that_was_removed_at_the_end(repo):
+    started = repo.ok("start", "planning", "Plan", rights=False)["workflow"]
+    folder = os.path.join(repo.path, os.path.dirname(os.path.dirname(started["record"])))
+    os.chmod(folder, 0o555)
+    other = repo.ok("start", "custom", "Other", "--phase", "Only", rights=False)
+    os.chmod(folder, 0o755)
+    name = other["workflow"]["id"]
+    assert repo.state(name)["status"] == "in_progress"
+    repo.ok("remind", "x", "-w", started["id"])
+    assert repo.has(other["workflow"]["record"])

@@ -75,6 +75,7 @@ METHODS = {
     "interview show": "interviews.show",
     "delegation record": "delegations.record",
     "delegation escalate": "delegations.escalate",
+    "delegation resolve": "delegations.resolve",
     "delegation override": "delegations.override",
     "delegation routing": "delegations.routing",
     "delegation list": "delegations.list",
