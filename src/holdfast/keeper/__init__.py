@@ -217,7 +217,8 @@ class Keeper:
             if moves or not is_active(state):
                 from holdfast.keeper import start
 
-                start.check_slot(tx, state["recipe"]["format"], state["id"])
+                again = f", then holdfast resume {state['id']}"
+                start.check_slot(tx, state["recipe"]["format"], state["id"], otherwise=again)
             receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
             receipt.resumed = True
             record_folders.clean_at_times(tx)
@@ -978,6 +979,15 @@ class Keeper:
         from holdfast.layers.memory import Memory
 
         return Memory(self.store)
+
+    def search_memory(self, query: str, *, limit: int | None = None) -> Fields:
+        """Return the entities of the memory graph that have all words, the likeliest first.
+
+        ``path`` names who keeps the graph. Raise ``Refused`` if nobody does.
+        """
+        from holdfast.keeper.degradation import search
+
+        return search(self.store, query, limit)
 
     def remember(
         self, text: str, *, kind: str | None = None, section: str | None = None,

@@ -168,6 +168,24 @@ def _read_entities(store: Store, kept_by: str) -> list[Fields]:
     return [{"name": node["name"], **observed_values(node["observations"])} for node in entities]
 
 
+def search(store: Store, query: str, limit: int | None) -> Fields:
+    """Search the graph that the settings name; a server finds what it finds, in its own order."""
+    kept_by = settings.load(store.workspace.root).graph()
+    if kept_by == "off":
+        raise Refused("no_memory", "memory: the graph is off", "HOLDFAST_GRAPH=embedded")
+    if kept_by == "embedded":
+        from holdfast.layers.graph.store import InMemoryGraph
+
+        with InMemoryGraph("") as graph:
+            mcp_delivery.apply_updates(graph, projection.read_changes(store)[0], [])
+            found = graph.search_nodes(query, ranked=True, limit=limit)
+    else:
+        server = kept_by.removeprefix("mcp:")
+        found = mcp_delivery.call(store, server, lambda graph: graph.search_nodes(query))
+        found["entities"] = found["entities"][:limit]
+    return {"path": kept_by, "query": query, **found}
+
+
 def _find_newest(entities: list[Fields]) -> Fields | None:
     active = [entity for entity in entities if "status" not in entity and entity.get("phase")]
     return max(active, key=lambda entity: str(entity.get("updated", "")), default=None)
