@@ -7,10 +7,16 @@ storage, so that the same trouble has the same code and the same words wherever 
 from __future__ import annotations
 
 import os
+from errno import EACCES, EPERM, EROFS
 
 _PLAIN_FOLDER = ".claude"
 """The folder around a ledger outside git."""
 _AGAIN = "then run the same command again"
+
+
+DENIED = (EACCES, EPERM, EROFS)
+"""The errors of a folder that this process may not write."""
+CANNOT_WRITE = "ERROR: Cannot write state files — workflow state will not persist"
 
 
 class HoldfastError(Exception):

@@ -1,6 +1,7 @@
 """The lines of the layered memory: what each layer gets, and what is left when one is missing."""
 
 import json
+import os
 import time
 
 import pytest
@@ -178,3 +179,83 @@ def test_plan_approved_is_written_only_when_it_was(repo, memory):
     Keeper(repo.path).approve_phase("plan")
     repo.ok("advance")
     assert "Active APEX workflow: plan approved, implementing Login" in memory.read_text()
+
+
+def test_resuming_into_a_taken_place_names_commands_that_exist(repo):
+    first = repo.ok("start", "apex", "Login")["workflow"]["id"]
+    second = repo.ok("start", "apex", "Logout", "--replace")["workflow"]["id"]
+    error = repo.refused("resume", first)
+    ends = f"holdfast complete -w {second}, or holdfast abandon -w {second}"
+    assert error["hint"] == f"{ends}, then holdfast resume {first}"
+    for line in error["hint"].replace("or ", "").replace("then ", "").split(", ")[1:]:
+        repo.ok(*line.split()[1:])
+    assert repo.state()["id"] == first
+
+
+# A layer that cannot be written
+
+
+def test_where_the_records_cannot_be_written_the_ledger_takes_the_change_and_owes_them(repo):
+    repo.ok("start", "apex", "Login", rights=False)
+    os.chmod(os.path.join(repo.path, ".claude"), 0o555)
+    notes = repo.ok("advance", rights=False)["notes"]
+    assert notes[0] == "ERROR: Cannot write state files — workflow state will not persist"
+    assert notes[1].startswith(f"{RECORD} is owed, as its folder could not be written")
+    repo.ok("remember", "Slowly", rights=False)
+    repo.ok("initiative", "create", "Shop", "--milestone", "M1: Map", rights=False)
+    assert repo.ok("status", rights=False)["workflows"][0]["phase"] == "plan"
+    assert repo.record(RECORD)["phase"] == "analyze"
+    os.chmod(os.path.join(repo.path, ".claude"), 0o755)
+    repo.ok("remind", "Softly", rights=False)
+    assert repo.record(RECORD)["phase"] == "plan"
+    assert repo.has(".claude/learnings.json")
+    assert repo.has(".claude/initiative.json")
+    assert repo.ok("verify", rights=False)["counts"]["behind"] == 0
+
+
+def test_a_formal_record_that_is_owed_is_not_one_that_was_removed_at_the_end(repo):
+    started = repo.ok("start", "planning", "Plan", rights=False)["workflow"]
+    folder = os.path.join(repo.path, os.path.dirname(os.path.dirname(started["record"])))
+    os.chmod(folder, 0o555)
+    other = repo.ok("start", "custom", "Other", "--phase", "Only", rights=False)
+    os.chmod(folder, 0o755)
+    name = other["workflow"]["id"]
+    assert repo.state(name)["status"] == "in_progress"
+    repo.ok("remind", "x", "-w", started["id"])
+    assert repo.has(other["workflow"]["record"])
+
+
+# The graph can be searched
+
+
+def test_the_default_graph_is_searched_without_a_file_name_and_leaves_nothing_behind(repo):
+    repo.ok("start", "apex", "Login page")
+    repo.ok("remember", "Login needs two factors", "--kind", "insight")
+    before = {(folder, *names) for folder, _, names in os.walk(repo.environment["HOME"])}
+    found = repo.ok("memory", "search", "login")
+    assert found["path"] == "embedded"
+    assert {entity["name"] for entity in found["entities"]} == {"workflow-state", "learnings"}
+    assert "insight: Login needs two factors" in repo.run("memory", "search", "two factors").out
+    shown = repo.run("memory", "search", "nowhere").out
+    assert shown == "Nothing in embedded has all of these words.\n"
+    after = {(folder, *names) for folder, _, names in os.walk(repo.environment["HOME"])}
+    assert before == after
+    assert repo.refused("memory", "search", "x", env={**repo.environment, "HOLDFAST_GRAPH": "off"})
+
+
+def test_the_default_graph_is_searched_over_mcp(repo):
+    repo.ok("start", "apex", "Login page")
+    calls = [
+        {"method": "initialize", "id": 1, "params": {"protocolVersion": "2025-06-18"}},
+        {"method": "notifications/initialized"},
+        {
+            "method": "tools/call",
+            "id": 2,
+            "params": {"name": "search", "arguments": {"query": "login"}},
+        },
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **call}) + "\n" for call in calls)
+    answers = repo.run("mcp", input=lines.encode(), stdin=None).out.splitlines()
+    (result,) = [answer["result"] for answer in map(json.loads, answers) if answer["id"] == 2]
+    (entity,) = result["structuredContent"]["entities"]
+    assert entity["name"] == "workflow-state"

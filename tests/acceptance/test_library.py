@@ -75,6 +75,7 @@ METHODS = {
     "interview show": "interviews.show",
     "delegation record": "delegations.record",
     "delegation escalate": "delegations.escalate",
+    "delegation resolve": "delegations.resolve",
     "delegation override": "delegations.override",
     "delegation routing": "delegations.routing",
     "delegation list": "delegations.list",
@@ -123,7 +124,17 @@ METHODS = {
 FOR_PEOPLE = {"completion", "demo", "doctor", "help", "init", "uninstall", "watch"}
 OF_ITS_OWN = {"mcp", "mcp memory", "memory export", "memory search"}
 """Servers, and the graph that they serve: it belongs to a file, not to a workspace."""
-BELOW = {"do", "events", "known", "overview", "peek", "settle", "transaction", "watched"}
+BELOW = {
+    "search_memory",  # without a file; with one, a graph is read that is no project\'s
+    "do",
+    "events",
+    "known",
+    "overview",
+    "peek",
+    "settle",
+    "transaction",
+    "watched",
+}
 """The ways of every change, for what has no command yet; what completion looks up; and what
 ``holdfast`` alone and ``watch`` show."""
 

@@ -184,6 +184,7 @@ MCP = [
         call("note", kind="fixed", code="V-1"),
         call("resume"),
         call("status", show=True),
+        call("search", query="import", limit=1),
         ("resources/list", {}),
         ("resources/read", {"uri": WORKFLOW}),
         ("resources/read", {"uri": f"{WORKFLOW}/briefing"}),

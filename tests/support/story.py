@@ -69,6 +69,8 @@ STORY = [
     ("interview show", "interview show"),
     ("delegation record", "delegation record --agent tester --outcome ok --duration-ms 90"),
     ("delegation escalate", "delegation escalate --from a --to b --reason hard --resolved yes"),
+    ("delegation escalate", "delegation escalate --from c --to d --reason hard"),
+    ("delegation resolve", "delegation resolve no"),
     ("delegation override", "delegation override --suggested a --chosen b"),
     ("delegation routing", "delegation routing --suggested a --chosen b --intent fix"),
     ("delegation list", "delegation list"),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.adopt import Store, Transaction
-    from holdfast.core.types import Change, Event, Fields
+    from holdfast.core.types import Change, Event, Fields, Workflow
     from holdfast.formats import Aggregate, SignedRecord
 
 STALE, FOREIGN, REPLACED, EDITED = "stale", "foreign", "replaced", "edited"
@@ -242,6 +242,8 @@ def _weigh(store: Store, subject: Subject, signed: SignedRecord) -> Finding | No
         if not subject.is_workflow:
             # Every worktree has a copy of a log, and a change writes only one of them.
             return Finding(STALE)
+        if note := _owed(store, subject):
+            return Finding(STALE, note, forecast=note)
         what = "an older copy" if stream == subject.stream else f"a copy of {stream}"
         return Finding(STALE, f"{subject.record} was {what} and is brought forward")
     is_known = stream == subject.stream
@@ -435,8 +437,20 @@ def _name_changes(changes: list[Change]) -> str:
     return ", ".join(names[:4]) + more
 
 
+def _owed(store: Store, subject: Subject) -> str:
+    """Return the note on a record that could not be written when it was due; else ""."""
+    is_owed = store.ledger.owes_record(subject.worktree, subject.record)
+    return owed_note(subject.record) if is_owed else ""
+
+
+def owed_note(record: str) -> str:
+    return f"{record} is owed, as its folder could not be written; a later change writes it"
+
+
 def _gone(store: Store, subject: Subject) -> Finding | None:
     """Return the finding for a missing record: moved to completed, removed, or never written."""
+    if note := _owed(store, subject):
+        return Finding(GONE, note, forecast=note)
     if not subject.is_workflow:
         was_here = store.ledger.record(subject.worktree, subject.record) is not None
         note = f"{subject.record} was missing and was written again" if was_here else ""
@@ -777,21 +791,18 @@ def _keep_to_brief(tx: Transaction, subject: Subject, note: str) -> None:
     tx.put_fact(f"{_UNBRIEFED}{subject.stream}", "\n".join(lines))
 
 
-def notes_to_brief(store: Store, stream: str) -> list[str]:
+def notes_to_brief(store: Store, state: Workflow) -> list[str]:
     """Return where a workflow was recovered from, and what happened to its record.
 
     The latter are edits that were refused and records that were rebuilt since the last briefing,
     and that its time had run out before it was resumed, until the work goes on.
     """
-    origin = store.ledger.fact(f"{_ORIGIN}{stream}")
+    origin = store.ledger.fact(f"{_ORIGIN}{state['id']}")
     notes = [origin] if origin else []
-    for event in store.ledger.newest(stream):
-        if event["type"] == "workflow_expired":
-            notes.append(f"{_expiry(event['data']['ttl'])}; it was brought back")
-        elif event["type"] in _NO_WORK:
-            continue
-        break
-    return [*notes, *unbriefed(store, stream)]
+    newest = (entry.get("event") for entry in reversed(state["history"]))
+    if next((event for event in newest if event not in _NO_WORK), "") == "workflow_expired":
+        notes.append(f"{_expiry(str(state['ttl']))}; it was brought back")
+    return [*notes, *unbriefed(store, state["id"])]
 
 
 def unbriefed(store: Store, stream: str) -> list[str]:

@@ -16,7 +16,7 @@ from holdfast.core import initiatives as core
 from holdfast.core.briefing import command_line, quoted
 from holdfast.core.initiatives import find_milestone
 from holdfast.core.selection import ACTIVE, join_names
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.keeper.logs import (
     FINAL,
     LOG,
@@ -122,7 +122,7 @@ class Initiatives:
         """
         args = {"milestone": milestone, "force": force, "reason": reason}
         receipt = self._change("complete_milestone", args, id)
-        state = self._sync.state()
+        state: State = receipt.state
         key = str(state["current"])
         open_ids = [
             row["id"]
@@ -210,10 +210,18 @@ class Initiatives:
         only_pages: bool = False,
     ) -> Receipt:
         """Carry out a command, and write every file, or ``only_pages``."""
-        seqs = self._sync.agree(is_strict=True)
-        if command not in ("create_initiative", "recover_initiative"):
-            seqs += self._sync.rebuild()
+        try:
+            seqs = self._sync.agree(is_strict=True)
+            if command not in ("create_initiative", "recover_initiative"):
+                seqs += self._sync.rebuild()
+        except Fault as fault:
+            if fault.code != "not_writable":
+                raise
+            seqs = []
         receipt = self._record(command, args, id, request_digest)
+        if receipt.is_kept:
+            receipt.read_facts = self.facts  # type: ignore[assignment]
+            return receipt
         receipt.seqs[:0] = seqs
         if receipt.seqs:
             self._sync.write(only_pages=only_pages and not seqs)

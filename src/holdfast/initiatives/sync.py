@@ -79,7 +79,7 @@ class Sync:
             state: InitiativesState = tx.load(_STREAM)
         if was_there and not state["all"] and not os.path.lexists(path):
             self._is_set_aside = True
-        if was_written and not was_there:
+        if was_written and not was_there and os.path.lexists(path):
             self._store.note(f"{record} was missing and was written again")
         return state
 

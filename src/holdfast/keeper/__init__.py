@@ -15,7 +15,7 @@ from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import find_task, is_active, unread
 from holdfast.core.workflow.lifecycle import completion_signal, next_feature, pending
 from holdfast.core.workflow.needs import with_stale_gates
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import stream_of
 from holdfast.keeper.requests import fingerprint, plain
 from holdfast.keeper.session import Receipt, Session
@@ -158,11 +158,27 @@ class Keeper:
             "again": again,
         }  # fmt: skip
         request_digest = fingerprint("start", asked)
-        with self.session.transaction() as tx:
-            repeated = self.session.repeat(tx, id, request_digest=request_digest)
-            if repeated is not None:
-                return repeated
-            return start.carry_out(self.session, tx, plan, replace=replace, again=again, id=id)
+        try:
+            with self.session.transaction() as tx:
+                repeated = self.session.repeat(tx, id, request_digest=request_digest)
+                if repeated is not None:
+                    return repeated
+                return start.carry_out(self.session, tx, plan, replace=replace, again=again, id=id)
+        except Fault as fault:
+            if fault.code != "not_writable":
+                raise
+            from holdfast.keeper import offline_queue
+
+            server = offline_queue.queue_server(self.session)
+            if server is None:
+                raise
+            words = {
+                "recipe_name": recipe, "subject": subject, "title": title, "tasks": list(tasks),
+                "phases": list(phases), "reading": list(reading), "reminders": list(reminders),
+                "context": plain(context or {}), "branch": branch, "ttl": ttl,
+                "initiative": initiative, "milestone": milestone,
+            }  # fmt: skip
+            return offline_queue.queue_start(self.session, server, words, id, request_digest)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Bind a workflow to this session and worktree; reopen it if it had ended."""
@@ -201,7 +217,8 @@ class Keeper:
             if moves or not is_active(state):
                 from holdfast.keeper import start
 
-                start.check_slot(tx, state["recipe"]["format"], state["id"])
+                again = f", then holdfast resume {state['id']}"
+                start.check_slot(tx, state["recipe"]["format"], state["id"], otherwise=again)
             receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
             receipt.resumed = True
             record_folders.clean_at_times(tx)
@@ -522,7 +539,7 @@ class Keeper:
         learnings: list[Fields] = []
         if ledger.stream(stream_of("learning")) is not None:
             learnings = self.learnings()[-_MAX_LEARNINGS:]
-        notes = [*notes_to_brief(self.store, state["id"]), *notes, *self.store.take_notes()]
+        notes = [*notes_to_brief(self.store, state), *notes, *self.store.take_notes()]
         return briefing(
             readable,
             self.store.now(),
@@ -578,7 +595,7 @@ class Keeper:
         """Return a row for each active workflow, newest activity first, and the notes."""
         from holdfast.keeper import overview
 
-        rows = overview.list_active(self.store, None if every else MAX_LISTED)
+        rows = overview.list_active(self.session, None if every else MAX_LISTED)
         return rows, self.store.take_notes()
 
     def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:
@@ -868,22 +885,22 @@ class Keeper:
         return trust.revoke(self.workspace)
 
     def sync(
-        self, *, everything: bool = False, foreground: bool = True
+        self, *, everything: bool = False, foreground: bool = True, background: bool = False
     ) -> tuple[list[Fields], list[str]]:
         """Bring every layer beside the records up to date; return a row for each, and notes.
 
         ``foreground``: the caller is a person or their agent, not an agent in the background.
+        ``background``: deliver to the Memory server only, as a change has it done by itself.
         """
+        if background:
+            from holdfast.layers.graph.background import deliver
+
+            deliver(self.store)
+            return [], self.store.take_notes()
         from holdfast.layers import sync
 
         rows = sync.sync(self.store, everything=everything, foreground=foreground)
         return rows, self.store.take_notes()
-
-    def sync_in_background(self) -> None:
-        """Deliver to the Memory server, as a change has it done by another process."""
-        from holdfast.layers.graph import background
-
-        background.deliver(self.store)
 
     def clean(
         self, *, dry_run: bool = False, everything: bool = False
@@ -962,6 +979,15 @@ class Keeper:
         from holdfast.layers.memory import Memory
 
         return Memory(self.store)
+
+    def search_memory(self, query: str, *, limit: int | None = None) -> Fields:
+        """Return the entities of the memory graph that have all words, the likeliest first.
+
+        ``path`` names who keeps the graph. Raise ``Refused`` if nobody does.
+        """
+        from holdfast.keeper.degradation import search
+
+        return search(self.store, query, limit)
 
     def remember(
         self, text: str, *, kind: str | None = None, section: str | None = None,

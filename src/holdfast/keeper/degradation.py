@@ -2,11 +2,8 @@
 
 ``report_layers`` and ``describe_layers`` report each layer. ``recover`` finds workflows if
 the ledger was lost: a record is enough; without records, a Memory server still has the position
-of a workflow, and the memory of the project has a sentence about it.
-
-While the workspace cannot be written, commands are queued on the user's Memory server. Each is
-stored there as an observation, beside the workflow's new position. Once the folder can be written
-again, the next command replays the queue in order, each queued command once.
+of a workflow, and the memory of the project has a sentence about it. ``offline_queue`` is for a
+workspace that cannot be written.
 """
 
 from __future__ import annotations
@@ -18,41 +15,30 @@ from holdfast import formats
 from holdfast.adopt import findings as adoption
 from holdfast.adopt import unknown_workflows
 from holdfast.core import json_text
-from holdfast.core import workflow as core
 from holdfast.core.briefing import place_of
-from holdfast.core.json_text import digest, md5_of
+from holdfast.core.json_text import md5_of
 from holdfast.core.other_layers import observed_values, one_line, phases_at, tier
-from holdfast.core.refusal import Refusal, bad_text
+from holdfast.core.refusal import bad_text
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import blank, is_active
-from holdfast.errors import Fault, HoldfastError, Refused
+from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import schema
-from holdfast.keeper.session import PENDING, Receipt
 from holdfast.layers.graph import mcp_delivery, projection
 from holdfast.layers.memory import Memory
 from holdfast.workspace import settings
-from holdfast.workspace.location import person_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.core.types import Command, Fields, Workflow
+    from holdfast.core.types import Fields, Workflow
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.session import Session
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
-    from holdfast.layers.graph.mcp_delivery import RemoteGraph
 
-WARNING = "ERROR: Cannot write state files — workflow state will not persist"
 _MAX_OPENED = 20
 """The number of record files that are opened, the most recently written ones."""
-_QUEUE = "HoldfastPending"
-_MAX_DIGEST = 64
-_QUEUED = {"n": int, "id": str, "do": str, "on": str, "args": dict}
-"""The fields of a queued command."""
-_NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
-"""Errors of a queued command that is malformed, because another client can write to the server."""
 
 
 # Layer reports
@@ -182,6 +168,24 @@ def _read_entities(store: Store, kept_by: str) -> list[Fields]:
     return [{"name": node["name"], **observed_values(node["observations"])} for node in entities]
 
 
+def search(store: Store, query: str, limit: int | None) -> Fields:
+    """Search the graph that the settings name; a server finds what it finds, in its own order."""
+    kept_by = settings.load(store.workspace.root).graph()
+    if kept_by == "off":
+        raise Refused("no_memory", "memory: the graph is off", "HOLDFAST_GRAPH=embedded")
+    if kept_by == "embedded":
+        from holdfast.layers.graph.store import InMemoryGraph
+
+        with InMemoryGraph("") as graph:
+            mcp_delivery.apply_updates(graph, projection.read_changes(store)[0], [])
+            found = graph.search_nodes(query, ranked=True, limit=limit)
+    else:
+        server = kept_by.removeprefix("mcp:")
+        found = mcp_delivery.call(store, server, lambda graph: graph.search_nodes(query))
+        found["entities"] = found["entities"][:limit]
+    return {"path": kept_by, "query": query, **found}
+
+
 def _find_newest(entities: list[Fields]) -> Fields | None:
     active = [entity for entity in entities if "status" not in entity and entity.get("phase")]
     return max(active, key=lambda entity: str(entity.get("updated", "")), default=None)
@@ -258,138 +262,3 @@ def _parse_time(entity: Fields, name: str) -> str | None:
     """Return a time of an entity; ``None`` if another client wrote something else there."""
     time = str(entity.get(name, ""))
     return None if epoch_ms(time) is None else time
-
-
-# The workspace cannot be written
-
-
-def queue_server(session: Session) -> str | None:
-    """Return the Memory server that takes the queue; ``None`` if none is configured."""
-    try:
-        kept_by = settings.load(session.store.workspace.root).graph()
-    except HoldfastError:
-        return None
-    return kept_by.removeprefix("mcp:") if kept_by.startswith("mcp:") else None
-
-
-def queue_command(
-    session: Session, server: str, kind: str, args: Fields, workflow: str | None, id: str | None,
-    request_digest: str,
-) -> Receipt:  # fmt: skip
-    """Decide a command on the state after the queue, and add it to the queue on the server.
-
-    Raise ``Refused`` if the core refuses it, or ``Fault`` if the server cannot be reached, or if
-    the person's folder cannot be written either.
-    """
-    store = session.store
-    state = session.look(workflow)
-    command = {"id": id or os.urandom(12).hex(), "do": kind, "args": args, "on": state["id"]}
-    command["asked"] = request_digest
-    name, mark = _queue_of(store)
-
-    def work(graph: RemoteGraph) -> Workflow:
-        pending = _read_queue(graph, name)
-        others = [queued for queued in pending if queued["id"] != command["id"]]
-        after = state
-        for queued in others:
-            if queued["on"] == state["id"]:
-                try:
-                    after = _apply(store, after, queued)
-                except (Refused, *_NONSENSE):
-                    continue  # It no longer fits; replaying the queue reports it.
-        after = _apply(store, after, command)
-        if len(others) == len(pending):
-            line = json_text.dumps({**command, "n": len(pending) + 1})
-            graph.create_entities([{"name": name, "entityType": _QUEUE, "observations": []}])
-            graph.add_observations([{"entityName": name, "contents": [line]}])
-        position = projection.workflow_update(after, in_slot=projection.fits_slot(after))
-        mcp_delivery.apply_updates(graph, [position], [])
-        return after
-
-    after: Workflow = mcp_delivery.call(store, server, work)
-    try:
-        store.disk.make_folder(os.path.dirname(mark), 0o700)
-        store.disk.replace_view(mark, f"{server}\n".encode())
-    except OSError as error:
-        hint = f"when the folder can be written again: holdfast sync ({error.strerror})"
-        raise Fault("not_writable", f"{WARNING}; only mcp:{server} has it", hint) from error
-    store.note(WARNING)
-    store.note(f"kept on the server mcp:{server} until the folder can be written again")
-    return session.answer(after, [])
-
-
-def _apply(store: Store, state: Workflow, queued: Fields) -> Workflow:
-    """Return the state after a command, without recording it; raise ``Refused``."""
-    now = store.now()
-    command: Command = {"type": queued["do"], "at": now, "args": queued["args"]}
-    outcome = core.decide(state, command)
-    if isinstance(outcome, Refusal):
-        raise outcome.error()
-    for draft in outcome:
-        event: Any = {**draft, "at": now, "stream": state["id"]}
-        state = core.evolve(state, event)
-    return state
-
-
-def replay_queue(session: Session) -> None:
-    """Replay the queue on the server, if there is one. A refused command only adds a note.
-
-    If the server cannot be reached, add a note and keep the queue.
-    """
-    store = session.store
-    name, mark = _queue_of(store)
-    server = (store.disk.read_own(mark) or b"").decode(errors="replace").strip()
-    if not server or not os.access(store.workspace.home, os.W_OK):
-        return
-    notes = []
-    try:
-        pending: list[Fields] = mcp_delivery.call(
-            store, server, lambda graph: _read_queue(graph, name)
-        )
-        for queued in pending:
-            kind, workflow = queued["do"], queued["on"]
-            try:
-                done = session.do(
-                    kind, queued["args"], workflow=workflow, id=queued["id"],
-                    request_digest=str(queued.get("asked", ""))[:_MAX_DIGEST],
-                )  # fmt: skip
-                notes += done.notes
-            except Refused as refused:
-                notes.append(f"{kind} of {workflow} was refused: {refused.message}")
-            except _NONSENSE:
-                notes.append(f"{kind} of {workflow} makes no sense and is left out")
-        mcp_delivery.call(store, server, lambda graph: graph.delete_entities([name]))
-    except HoldfastError as error:
-        store.note(f"what was kept on mcp:{server} is still there: {error.message}")
-        return
-    store.disk.remove(mark)
-    store.disk.remove_folder(os.path.dirname(mark))
-    for note in (*notes, f"brought home from mcp:{server}: {len(pending)} commands"):
-        store.note(note)
-
-
-def _read_queue(graph: RemoteGraph, name: str) -> list[Fields]:
-    """Return the valid commands in the queue, in order."""
-    commands = []
-    for entity in graph.open_nodes([name])["entities"]:
-        for line in entity["observations"]:
-            try:
-                queued = json_text.loads(line.encode())
-            except json_text.BadJson:
-                continue
-            if (
-                isinstance(queued, dict)
-                and all(isinstance(queued.get(name), kind) for name, kind in _QUEUED.items())
-                and queued["do"] in core.DECIDE
-            ):
-                commands.append(queued)
-    return sorted(commands, key=lambda command: int(command["n"]))
-
-
-def _queue_of(store: Store) -> tuple[str, str]:
-    """Return the name of a workspace's queue on the server, and the path of its mark.
-
-    The mark means that a queue exists. It is in the person's folder, which can be written.
-    """
-    key = digest(os.path.realpath(store.workspace.home).encode())[:12]
-    return f"holdfast-pending:{key}", os.path.join(person_path(), PENDING, key)

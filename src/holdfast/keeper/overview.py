@@ -63,9 +63,9 @@ class Overview:
         """The folder of the ledger or of the records, if it cannot be written; else empty."""
 
 
-def list_active(store: Store, most: int | None) -> list[Fields]:
+def list_active(session: Session, most: int | None) -> list[Fields]:
     """Return a row for each active workflow, as the next change will load it."""
-    rows = []
+    store, rows = session.store, []
     limit = "" if most is None else f" LIMIT {most}"
     with store.ledger.database.reading():
         for row in store.ledger.rows(f"{ACTIVE} {_NEWEST_FIRST}{limit}"):
@@ -83,6 +83,7 @@ def list_active(store: Store, most: int | None) -> list[Fields]:
                 store.foretell(unknown_workflows.announcement(state))
                 row = {"stream": state["id"], "seq": 0, "version": 0, "hash": ""}
                 rows.append(row_of(state, row))
+        rows += _rows_kept(session)
         for state, why in unknown_workflows.over(store):
             step = next_step(state, {"notes_over": why}, is_named=True)
             store.note(f"{state['id']}: {step.about}: {step.text}" if step is not None else "")
@@ -90,6 +91,17 @@ def list_active(store: Store, most: int | None) -> list[Fields]:
     if more > 0:
         store.note(f"{more} more are active: holdfast status --all lists them")
     return sorted(rows, key=lambda row: str(row["updated_at"]), reverse=True)
+
+
+def _rows_kept(session: Session) -> list[Fields]:
+    """Return a row for each active workflow that was started while nothing could be written."""
+    kept = session.store.kept
+    row = {"seq": 0, "version": 0, "hash": ""}
+    return [
+        row_of(state, {**row, "stream": state["id"]})
+        for state in (kept.started(session) if kept is not None else [])
+        if is_active(state)
+    ]
 
 
 def list_known(store: Store, most: int, format: str | None = None) -> list[Fields]:
@@ -115,7 +127,7 @@ def row_of(state: Workflow, row: Fields) -> Fields:
 
 def _is_untouched(store: Store, row: Fields) -> bool:
     """Return True if a workflow has time left, and its file's identity and times are as written."""
-    if selection.has_run_out(row, store.now_ms()):
+    if store.kept is not None or selection.has_run_out(row, store.now_ms()):
         return False
     written = store.ledger.record(row["worktree"], row["record"])
     try:
@@ -152,12 +164,13 @@ def _fill(session: Session, overview: Overview) -> None:
         peek = store.peek_at(stored)
         if peek.finding is not None:
             overview.unsettled.append(stored.row["id"])
-        row = stored.row if peek.finding is None else row_of(peek.state, stored.row)
+        row = stored.row if peek.state is stored.state else row_of(peek.state, stored.row)
         if is_active(peek.state):
             overview.rows.append(row)
             overview.states[row["id"]] = peek.state
         else:
             overview.ended.append(row)
+    overview.rows += _rows_kept(session)
     overview.unsettled = [name for name in overview.unsettled if name in overview.states]
     overview.unopened = max(0, store.ledger.count(ACTIVE) - MAX_OPENED)
     overview.ended += store.ledger.rows(f"{ENDED} {_NEWEST_FIRST} LIMIT {_MAX_ENDED}")
@@ -206,16 +219,16 @@ def _find_unwritable(session: Session) -> str:
     With a Memory server, which can queue commands, the ledger's folder does not count.
     """
     records, home = os.path.join(session.workspace.root, ".claude"), session.workspace.home
-    if not _is_writable(records):
+    if not is_writable(records):
         return records
-    if _is_writable(home):
+    if is_writable(home):
         return ""
-    from holdfast.keeper.degradation import queue_server
+    from holdfast.keeper.offline_queue import queue_server
 
     return home if queue_server(session) is None else ""
 
 
-def _is_writable(folder: str) -> bool:
+def is_writable(folder: str) -> bool:
     """Return True if the folder, or the one that it would be made in, can be written."""
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
+from holdfast.adopt.findings import owed_note
 from holdfast.core.json_text import MAX_VALUES, BadJson, check_count
 from holdfast.core.record_formats import FORMATS, formats_with
-from holdfast.errors import Fault, Refused
+from holdfast.errors import CANNOT_WRITE, DENIED, Fault, Refused
 from holdfast.formats import aggregate_of, digest_in, is_workflow
 from holdfast.storage.ledger import ACTIVE
 from holdfast.storage.record_files import MAX_TRIES
@@ -68,6 +69,8 @@ class LoadedStream:
         """Events that are appended and not committed yet."""
         self.is_shown = False
         """True if the next commit writes the record."""
+        self.is_owed = False
+        """True if the record's folder cannot be written, so that it waits until it can be."""
         self.is_imported = False
         """True if the state may leave out imported events that make no sense."""
 
@@ -122,14 +125,16 @@ class RecordWriter:
     def prepare(self, loaded: LoadedStream) -> Location | None:
         """Write a record beside its path, and put its digest and file status into the ledger.
 
-        Return its location; ``None`` if the stream has no record, or its worktree is gone.
-        Raise ``Fault`` if the record cannot be written, ``Refused`` if it would be too large.
+        Return its location; ``None`` if the stream has no record, if its worktree is gone, and if
+        nobody may write there: the record is then owed. Raise ``Fault`` if it cannot be written
+        for another reason, ``Refused`` if it would be too large.
         """
         store = self._store
         loaded.find_addresses(store.workspace.name)
         address = loaded.address
         if loaded.old_address is not None:
             store.ledger.drop_record(*loaded.old_address)
+        loaded.is_owed = False
         if address is None:
             return None
         location = loaded.location
@@ -155,7 +160,13 @@ class RecordWriter:
         except OSError as error:
             if store.workspace.root_of(address[0]) is None:
                 return None  # The worktree was moved or removed at this moment.
-            raise _record_not_written(address[1], error) from error
+            if error.errno not in DENIED:
+                raise _record_not_written(address[1], error) from error
+            store.note(CANNOT_WRITE)
+            store.note(owed_note(address[1]))
+            store.ledger.owe_record(*address, loaded.stream, loaded.seq)
+            loaded.is_owed = True
+            return None
         digest = digest_in(loaded.record)
         store.ledger.put_record(*address, loaded.stream, loaded.seq, digest, loaded.stat)
         return location

@@ -22,7 +22,6 @@ from holdfast.keeper.requests import (
 )
 from holdfast.keeper.transaction import Transaction
 from holdfast.storage.ledger import ACTIVE
-from holdfast.workspace.location import person_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from holdfast.core.types import Binding, Event, Fields, Workflow
     from holdfast.keeper.store import Store
 
-PENDING = "pending"
-"""A person's own folder with a mark for each workspace that could not be written."""
 SESSION_LIVES = "1h"
 """The time that a session whose process is unknown counts as live after its last change."""
 MAX_CANDIDATES = 200
@@ -51,8 +48,8 @@ class Receipt:
     """The keeper's answer: the state, the events that were recorded, and notes."""
 
     __slots__ = (
-        "agreement", "is_repeat", "notes", "output", "read_facts", "record", "resumed", "seqs",
-        "signal", "state", "undone",
+        "agreement", "is_kept", "is_repeat", "notes", "output", "read_facts", "record", "resumed",
+        "seqs", "signal", "state", "undone",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +63,8 @@ class Receipt:
         self.resumed = resumed
         self.read_facts: Callable[[Workflow], Fields | None] | None = None
         """Return what the next step depends on outside the workflow."""
+        self.is_kept = False
+        """True if nothing is recorded yet: a Memory server keeps the command."""
         self.is_repeat = False
         """True if an earlier request with the same id is answered once more."""
         self.signal: str | None = None
@@ -102,8 +101,6 @@ class Session:
         """True if there is no session, and the caller is a person or their script."""
         self.workspace = store.workspace
         self.facts = Facts(store.workspace)
-        self.pending = os.path.join(person_path(), PENDING)
-        """The folder with a mark for each workspace whose commands a Memory server keeps."""
         self._is_replaying = False
         self._is_spreading = False
         self._notes: list[str] | None = None
@@ -148,12 +145,14 @@ class Session:
         except Fault as fault:
             if fault.code != "not_writable" or self._is_replaying:
                 raise
-            from holdfast.keeper import degradation
+            from holdfast.keeper import offline_queue
 
-            server = degradation.queue_server(self)
+            server = offline_queue.queue_server(self)
             if server is None:
                 raise
-            return degradation.queue_command(self, server, kind, args, workflow, id, request_digest)
+            return offline_queue.queue_command(
+                self, server, kind, args, workflow, id, request_digest
+            )
 
     def do_in(
         self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
@@ -208,10 +207,20 @@ class Session:
         """Carry out one command on a log; ``request_digest`` as in ``do``."""
         stream = stream_of(kind)
         request_digest = request_digest or fingerprint(command, args)
-        with self.transaction() as tx:
-            events = tx.repeat(id, log=stream, request_digest=request_digest)
-            tx.load(stream)
-            return self.committed(tx, stream, events or tx.do(stream, command, args, id))
+        try:
+            with self.transaction() as tx:
+                events = tx.repeat(id, log=stream, request_digest=request_digest)
+                tx.load(stream)
+                return self.committed(tx, stream, events or tx.do(stream, command, args, id))
+        except Fault as fault:
+            if fault.code != "not_writable" or self._is_replaying:
+                raise
+            from holdfast.keeper import offline_queue
+
+            server = offline_queue.queue_server(self)
+            if server is None:
+                raise
+            return offline_queue.queue_log(self, server, kind, command, args, id, request_digest)
 
     def log_state(self, kind: str) -> Any:
         """Return the state of a log, an edit of its record included."""
@@ -289,11 +298,11 @@ class Session:
         """Replay the commands that a Memory server queued while the workspace was read-only."""
         if self._is_replaying:
             return
-        from holdfast.keeper import degradation
+        from holdfast.keeper import offline_queue
 
         self._is_replaying = True
         try:
-            degradation.replay_queue(self)
+            offline_queue.replay(self)
         finally:
             self._is_replaying = False
 
@@ -361,11 +370,14 @@ class Session:
         """Return the state of an unknown record, if it is the one that the caller names."""
         from holdfast.adopt import unknown_workflows
 
-        states = unknown_workflows.peek_all(self.store)
+        started = [] if self.store.kept is None else self.store.kept.started(self)
+        states = [*unknown_workflows.peek_all(self.store), *started]
         if workflow is not None:
             states = [state for state in states if state["id"] == workflow]
         if len(states) != 1:
             return None
+        if states[0] in started:
+            return states[0]
         self.store.foretell(unknown_workflows.announcement(states[0]))
         return states[0]
 

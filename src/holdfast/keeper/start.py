@@ -266,7 +266,7 @@ def carry_out(
     plan.args["record"] = formats.active_path(format_name, plan.id, store.now())
     overlapping = _overlapping(tx, plan)
     if not replace:
-        check_slot(tx, format_name, plan.id)
+        check_slot(tx, format_name, plan.id, otherwise="; or the same command with --replace")
         _check_overlap(plan, overlapping)
     for taken in (*_slot_holders(tx, format_name, plan.id), *overlapping):
         # Raise ``Refused`` now, before the other workflow is abandoned.
@@ -386,15 +386,17 @@ def _note_missing(store: Store, plan: StartPlan) -> None:
         store.note(f"there is no file {subject}, so its title and its tasks are not known")
 
 
-def check_slot(tx: Transaction, format_name: str, workflow_id: str) -> None:
-    """Raise ``Refused`` (occupied) if another workflow has the only path for such a record."""
+def check_slot(tx: Transaction, format_name: str, workflow_id: str, *, otherwise: str) -> None:
+    """Raise ``Refused`` (occupied) if another workflow has the only path for such a record.
+
+    ``otherwise`` ends the hint: what can be done besides ending that one.
+    """
     for taken in _slot_holders(tx, format_name, workflow_id):
         raise Refused(
             "occupied",
             f"{taken['id']} ({taken['title'][:60]}) is active and has this worktree's only place "
             "for such a record",
-            f"holdfast complete -w {taken['id']}, holdfast abandon -w {taken['id']}, "
-            "or the same command with --replace",
+            f"holdfast complete -w {taken['id']}, or holdfast abandon -w {taken['id']}{otherwise}",
         )
 
 

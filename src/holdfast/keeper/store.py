@@ -21,6 +21,7 @@ from holdfast.formats import aggregate_of, is_own, is_workflow
 from holdfast.storage.ledger import ACTIVE, Ledger
 from holdfast.storage.record_files import RecordFiles
 from holdfast.storage.skill_index import Indexes
+from holdfast.workspace.location import person_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
 
     from holdfast.adopt.findings import Finding
     from holdfast.core.types import Fields, Origin, Recipe
+    from holdfast.keeper.offline_queue import Kept
     from holdfast.keeper.transaction import Transaction
     from holdfast.storage.ledger import Stream
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
 
+PENDING = "pending"
+"""A person's own folder with a file for each workspace that could not be written."""
 _TRACKED = "tracked "
 """The beginning of the name of the fact that has a worktree's index, and our files in it."""
 _IS_INDEXED = f"format IN ({formats_with('is_indexed')})"
@@ -86,12 +90,29 @@ class Store:
         self.open_transaction: Transaction | None = None
         self.facts_to_keep: dict[str, str] = {}
         """Facts that a look found out, which the next commit stores."""
+        self._kept: Kept | None = None
+        self._is_kept_known = False
         self._tracked: tuple[str, list[str]] | None = None
         """The index of git that was read last, and the files of ours that it tracks."""
 
     def _is_own(self, raw: bytes) -> bool:
         """Return whether the bytes are an unedited record of this ledger."""
         return is_own(raw, self.ledger.identity())
+
+    @property
+    def kept(self) -> Kept | None:
+        """What a Memory server keeps while nothing can be written here; mostly ``None``."""
+        if not self._is_kept_known:
+            self._is_kept_known = True
+            if os.path.isdir(os.path.join(person_path(), PENDING)):
+                from holdfast.keeper import offline_queue
+
+                self._kept = offline_queue.load(self)
+        return self._kept
+
+    @kept.setter
+    def kept(self, kept: Kept | None) -> None:
+        self._kept, self._is_kept_known = kept, True
 
     def now(self) -> str:
         return times.iso(self.now_ms())
@@ -153,10 +174,14 @@ class Store:
         """Compare a stream's record with its state. Take no lock, and write nothing."""
         subject = self.subject_of(stored)
         finding = findings.examine(self, subject)
-        if finding is None:
-            return Peek(stored.row, stored.state, None)
-        self.foretell(finding.forecast)
-        return Peek(stored.row, self.preview(subject, finding), finding)
+        state = stored.state
+        if finding is not None:
+            self.foretell(finding.forecast)
+            state = self.preview(subject, finding)
+        return Peek(stored.row, self._with_kept(stored.row["stream"], state), finding)
+
+    def _with_kept(self, stream: str, state: Any) -> Any:
+        return state if self.kept is None else self.kept.after(self, stream, state)
 
     def state_of(self, stream: str) -> Any:
         """Return the state of a stream as ``peek`` does; a log without events is blank."""
@@ -169,9 +194,9 @@ class Store:
         subject = self.blank_subject(stream)
         finding = findings.examine(self, subject)
         if finding is None:
-            return aggregate.blank()
+            return self._with_kept(stream, aggregate.blank())
         self.foretell(finding.forecast)
-        return self.preview(subject, finding)
+        return self._with_kept(stream, self.preview(subject, finding))
 
     def subject_of(self, stored: Stream) -> Subject:
         row = stored.row

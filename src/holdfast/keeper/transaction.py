@@ -14,7 +14,7 @@ from holdfast import formats
 from holdfast.adopt import findings
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import is_active
-from holdfast.errors import Fault, Refused
+from holdfast.errors import CANNOT_WRITE, DENIED, Fault, Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
 from holdfast.keeper.requests import find_repeat
@@ -65,7 +65,7 @@ class Transaction:
     def __enter__(self) -> Self:
         assert self.store.open_transaction is None, "a transaction is open already"
         store, ledger = self.store, self.store.ledger
-        if os.path.isdir(self._session.pending):
+        if store.kept is not None:
             self._session.replay_queue()
         ledger.acquire()
         try:
@@ -419,7 +419,7 @@ class Transaction:
         """Commit, and put the records in place; return what editors saved there meanwhile."""
         store, ledger = self.store, self.store.ledger
         prepared: list[tuple[LoadedStream, Location]] = []
-        unplaced = [*self._unchecked_files, *self._busy_files]
+        unplaced = list(self._unchecked_files)
         dirty: list[tuple[LoadedStream, list[Index]]] = []
         was_unread = False
         self.begin()
@@ -438,15 +438,10 @@ class Transaction:
                         if doubted:
                             ledger.clear_mark()
                 if loaded.is_shown:
-                    location = self._writer.prepare(loaded)
-                    if location is not None:
-                        prepared.append((loaded, location))
-                        unplaced.append((*location.address, loaded.stream))
-                    if loaded.old_address is not None:
-                        unplaced.append((*loaded.old_address, loaded.stream))
+                    unplaced += self._prepare(loaded, prepared)
             while store.facts_to_keep:
                 ledger.put_fact(*store.facts_to_keep.popitem())
-            ledger.put_unplaced(unplaced)
+            ledger.put_unplaced([*unplaced, *self._busy_files])
             if not self._request:
                 ledger.clear_mark()
             ledger.commit(self._request or os.urandom(12).hex())
@@ -474,6 +469,21 @@ class Transaction:
             loaded.old_address = None
         return saved
 
+    def _prepare(
+        self, loaded: LoadedStream, prepared: list[tuple[LoadedStream, Location]]
+    ) -> list[tuple[str, str, str]]:
+        """Write a record beside its place; return the files that the commit leaves unplaced.
+
+        A record that cannot be written is looked at again by every transaction until it can be.
+        """
+        location, address = self._writer.prepare(loaded), loaded.address
+        if location is not None:
+            prepared.append((loaded, location))
+        elif loaded.is_owed and address is not None:
+            self.keep_looking_for(*address, loaded.stream)
+        addresses = [None if location is None else location.address, loaded.old_address]
+        return [(*place, loaded.stream) for place in addresses if place is not None]
+
     def _publish(
         self,
         changed: list[LoadedStream],
@@ -488,7 +498,7 @@ class Transaction:
                 saved += [(loaded.stream, path) for path in self._writer.put(loaded, location)]
                 self._placed[location.path or ""] = loaded.stat
             for loaded in changed:
-                if loaded.old_address is not None:
+                if loaded.old_address is not None and not loaded.is_owed:
                     self._must_look_again = True
                     left = self._writer.leave_old_address(loaded)
                     saved += [(loaded.stream, path) for path in left]
@@ -496,7 +506,9 @@ class Transaction:
             seqs = [event["seq"] for loaded in changed for event in loaded.events]
             self._must_look_again = True
             behind = _record_behind(max(seqs, default=self.store.ledger.head_seq), error)
-            if is_asked:
+            if isinstance(error, OSError) and error.errno in DENIED:
+                self.store.note(CANNOT_WRITE)
+            elif is_asked:
                 raise behind from error
             self.store.note(behind.message)
         return saved

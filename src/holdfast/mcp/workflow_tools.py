@@ -45,6 +45,7 @@ _LAST_OUTPUT: Fields = {
     "error": {"type": "object", "description": "code, message, hint"},
 }
 
+_MAX_FOUND = 20
 TOOLS: list[Fields] = []
 CALLS: dict[str, Call] = {}
 """By the name of a tool: the function that returns the fields of its answer."""
@@ -182,6 +183,21 @@ def _show_status(keeper: Keeper, args: Fields) -> Fields:
         return {"ok": True, **answers.workflow(receipt), "next": next_fields(step)}
     rows, notes = keeper.workflows()
     return {"ok": True, **answers.workflows(rows, notes)}
+
+
+@_tool(
+    "search",
+    "Search this project's memory: its workflows, initiatives, interviews, delegations, learnings. "
+    "What is found has all words of the query.",
+    {"query": _TEXT, "limit": {"type": "integer", "minimum": 1}},
+    "query",
+    output={"entities": {"type": "array", "items": _ANY}, "path": _TEXT, "query": _TEXT},
+    readOnlyHint=True,
+)
+def _search(keeper: Keeper, args: Fields) -> Fields:
+    found = keeper.search_memory(args["query"], limit=args.get("limit", _MAX_FOUND))
+    del found["relations"]
+    return {"ok": True, **answers.with_notes(found, keeper.drain_notes())}
 
 
 @_tool(

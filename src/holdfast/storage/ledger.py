@@ -86,6 +86,8 @@ _RECORD = (
     "written_ns",
 )  # fmt: skip
 _GET_RECORD = f"SELECT {', '.join(_RECORD)} FROM records WHERE worktree = ? AND path = ?"
+_OWED = ""
+"""In place of a record's digest: its file is still to be written."""
 _PUT_RECORD = (
     f"INSERT OR REPLACE INTO records ({', '.join(_RECORD)})"
     f" VALUES ({', '.join('?' * len(_RECORD))})"
@@ -804,6 +806,15 @@ class Ledger:
                 stat.st_ino, stat.st_dev, time_ns(),
             ),
         )  # fmt: skip
+
+    def owe_record(self, worktree: str, path: str, stream: str, seq: int) -> None:
+        """Record that the file for an event could not be written, so that it is none of these."""
+        status = 0, 0, 0, 0, time_ns()
+        self.database.execute(_PUT_RECORD, (worktree, path, stream, seq, _OWED, *status))
+
+    def owes_record(self, worktree: str, path: str) -> bool:
+        row = self.record(worktree, path)
+        return row is not None and row["digest"] == _OWED
 
     def drop_record(self, worktree: str, path: str) -> None:
         statement = "DELETE FROM records WHERE worktree = ? AND path = ?"

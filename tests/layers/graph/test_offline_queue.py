@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast import Keeper
+from holdfast import Initiatives, Keeper
 from holdfast.errors import Fault, Refused
 from holdfast.system.disk import Disk
 from support.own_memory import OwnMemory
@@ -83,7 +83,8 @@ def test_the_same_request_is_kept_once(memory, open_keeper, stuck):
     open_keeper().start("apex", "one")
     for _ in range(2):
         stuck().remind("look", id="r1")
-    assert open_keeper().show().state["reminders"] == []
+    assert open_keeper().show().state["reminders"] == ["look"]
+    assert open_keeper().store.ledger.head_seq == 2
     assert open_keeper().add_task("more").state["reminders"] == ["look"]
 
 
@@ -132,3 +133,59 @@ def test_nonsense_among_what_was_kept_is_said_and_left_out(memory, open_keeper, 
     assert home.state["reminders"] == ["kept all the same", "home"]
     assert any("makes no sense" in note or "was refused" in note for note in home.notes)
     assert pending(memory) == []
+
+
+def test_what_was_kept_of_every_kind_is_shown_meanwhile_and_comes_home(memory, open_keeper, stuck):
+    memory.set()
+    open_keeper().start("dev", "old.md")
+    login = stuck().start("apex", "Login").state["id"]
+    stuck().advance(workflow=login)
+    assert stuck().remember("Ada wants short commits", kind="preference").is_kept
+    assert not stuck().remember("Ada wants short commits", kind="preference").is_kept
+    stuck().delegations().record("scout", outcome="success")
+    shop = Initiatives(stuck()).create("Shop", ["M1: Map"])
+    assert (shop.is_kept, shop.state["current"]) == (True, "shop")
+    Initiatives(stuck()).start("M1")
+    entities = memory.entities()
+    assert entities["learnings"] == ["preference: Ada wants short commits"]
+    assert "milestone: M1" in entities["initiative-checkpoint"]
+    assert len(entities["delegation-log"]) == 1
+    for keeper in (stuck(), open_keeper()):
+        rows, notes = keeper.workflows()
+        assert {row["id"]: row["phase"] for row in rows}[login] == "plan"
+        assert notes == ["kept on the server mcp:memory until the folder can be written again"]
+        assert keeper.show(workflow=login).state["phase"] == "plan"
+        assert [entry["text"] for entry in keeper.learnings()] == ["Ada wants short commits"]
+        assert Initiatives(keeper).current()["current_milestone"] == "M1"
+        assert keeper.store.ledger.head_seq == 2, "a look records nothing"
+
+    home = open_keeper().remind("home again", workflow=login)
+    assert any("brought home from mcp:memory: 6 commands" in note for note in home.notes)
+    assert home.state["phase"] == "plan"
+    keeper = open_keeper()
+    assert len(keeper.learnings()) == 1
+    assert Initiatives(keeper).current()["status"] == "in_progress"
+    assert keeper.delegations().list()["summary"]["agents"][0]["agent"] == "scout"
+    assert [row["id"] for row in keeper.workflows()[0]] == [login, "dev-1994f0cf"]
+
+
+def test_a_start_resumes_what_was_kept_and_respects_the_one_place(memory, stuck):
+    memory.set()
+    login = stuck().start("apex", "Login").state["id"]
+    assert stuck().start("apex", "Login").resumed
+    with pytest.raises(Refused, match=f"{login} is active and has this worktree's only place"):
+        stuck().start("oneshot", "Typo")
+
+
+def test_a_record_that_another_client_puts_into_the_queue_is_left_out(memory, open_keeper, stuck):
+    memory.set()
+    stuck().remember("one")
+    held = json.loads(memory.file.read_text())
+    (entity,) = [one for one in held["entities"] if one["name"] in pending(memory)]
+    forged = {"n": 2, "id": "x1", "do": "adopt_record", "on": "_learning", "args": {"state": {}}}
+    entity["observations"].append(json.dumps(forged))
+    entity["observations"].append(json.dumps({**forged, "on": "_initiatives"}))
+    memory.file.write_text(json.dumps(held))
+    keeper = open_keeper()
+    keeper.remember("two")
+    assert [event["type"] for event in keeper.log()] == ["learning_recorded"] * 2

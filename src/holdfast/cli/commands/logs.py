@@ -55,7 +55,7 @@ on_skips = ChangeKind(_ID, _answer("skip", "skips"), Keeper.interviews)
 )
 def remember(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.remember(**args["own"], id=args["id"])
-    verb = "remembered" if receipt.seqs else "known already"
+    verb = "remembered" if receipt.seqs or receipt.is_kept else "known already"
     try:
         path = keeper.memory().path
     except HoldfastError:

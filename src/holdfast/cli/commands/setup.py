@@ -252,16 +252,42 @@ def _check_client(args: Arguments) -> None:
 @command(
     "memory search: find entities of a memory graph by their words, the likeliest first",
     Parameter("QUERY", "words; all of them are in what is found"),
-    _MEMORY_FILE,
+    Parameter(
+        "--file PATH",
+        "a memory's JSONL file (default: MEMORY_FILE_PATH, else this project's graph, else the "
+        "person's own memory)",
+        into="memory_file",
+        names="file",
+    ),
     Parameter("--limit N", "only the first N", kind="count"),
     "holdfast memory search 'login page' --limit 5",
+    "holdfast memory search tests --file notes/memory.jsonl",
     workspace=False,
 )
 def search_memory(args: Arguments) -> Answer:
-    with _open_graph(args) as graph:
-        nodes = graph.store().search_nodes(args["query"], ranked=True, limit=args["limit"])
-        fields = {"path": graph.path, "query": args["query"], **nodes}
-        return Answer(fields, lambda screen: _search_lines(screen, fields), graph.notes)
+    query, limit = args["query"], args["limit"]
+    own = None if _names_a_file(args) else _search_workspace(args)
+    if own is not None:
+        fields, notes = own
+    else:
+        with _open_graph(args) as graph:
+            nodes = graph.store().search_nodes(query, ranked=True, limit=limit)
+            fields, notes = {"path": graph.path, "query": query, **nodes}, graph.notes
+    return Answer(fields, lambda screen: _search_lines(screen, fields), notes)
+
+
+def _names_a_file(args: Arguments) -> bool:
+    return bool(args["memory_file"] or os.environ.get("MEMORY_FILE_PATH"))
+
+
+def _search_workspace(args: Arguments) -> tuple[Fields, list[str]] | None:
+    """Search the graph of the workspace; return ``None`` where there is no ledger."""
+    from holdfast.cli.main import open_keeper
+
+    keeper = open_keeper(args)
+    if not keeper.store.ledger.head_seq:
+        return None
+    return keeper.search_memory(args["query"], limit=args["limit"]), keeper.drain_notes()
 
 
 def _search_lines(screen: Screen, fields: Fields) -> Iterator[str]:

@@ -245,10 +245,7 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
     "holdfast sync --everything --json",
 )
 def sync(keeper: Keeper, args: Arguments) -> Answer:
-    if args["background"]:
-        keeper.sync_in_background()
-        return Answer({"layers": []}, lambda _screen: [])
-    rows, notes = keeper.sync(everything=args["everything"])
+    rows, notes = keeper.sync(everything=args["everything"], background=args["background"])
 
     def lines(screen: Screen) -> Iterator[str]:
         for row in rows:

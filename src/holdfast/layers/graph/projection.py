@@ -47,7 +47,7 @@ SLOT = "workflow-state"
 CHECKPOINT = "initiative-checkpoint"
 _LOGS = tuple(stream_of(kind) for kind in ("interview", "delegation", "learning", "forge"))
 """Streams of which a graph shows every event, also those that left the state."""
-_INITIATIVES = stream_of("initiatives")
+INITIATIVES = stream_of("initiatives")
 _WHOLE_RECORD = ("record_adopted", "record_edited")
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError)
 _MAIN_WORKTREE = "."
@@ -101,7 +101,7 @@ def read_changes(
         name = stream.row["stream"]
         if is_workflow(name) and (has_moved or stream.row["seq"] > after):
             updates.append(workflow_update(stream.state, in_slot=name == holder))
-        elif name == _INITIATIVES:
+        elif name == INITIATIVES:
             checkpoints, obsolete = initiative_updates(stream.state)
             updates += checkpoints
             removed += obsolete
