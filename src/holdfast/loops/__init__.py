@@ -334,7 +334,8 @@ class Loops:
         """
         receipt = self.show(slug)
         page_files.check_active(receipt.state, "loop next")
-        return next_turn(receipt.state, is_named=slug is not None), receipt.notes
+        lost = self._session.facts.lost_commits(receipt.state)
+        return next_turn(receipt.state, is_named=slug is not None), [*receipt.notes, *lost]
 
     def _look(self, stream: str) -> Workflow:
         state = self._session.look(stream)
