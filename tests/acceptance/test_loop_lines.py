@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from support.hook_client import HookClient
+
 FOLDER = ".claude/iterative"
 LOOP = f"{FOLDER}/user-auth"
 ARCHIVED = f"{FOLDER}/archive/user-auth-20260114"
@@ -203,6 +205,119 @@ def test_context_md_stays_under_200_words_whatever_the_brief_says(repo):
     assert len(read(repo, "context.md").split()) < 200
     assert "**Goal:** word0 word1" in read(repo, "context.md")
     assert long in read(repo, "brief.md")
+
+
+# progress.md
+
+
+def append(repo, *lines):
+    repo.write(f"{LOOP}/progress.md", read(repo, "progress.md") + "\n".join(["", *lines, ""]))
+
+
+def test_an_iteration_written_into_progress_md_is_adopted_like_any_edit(repo):
+    begin(repo)
+    repo.ok("loop", "iterate", "T1", "--did", "x", "--remaining", "y")
+    repo.commit("a.py", "x", "feat: add it")
+    head = repo.git("rev-parse", "HEAD")[:10]
+    at = repo.state()["updated_at"]
+    append(
+        repo, f"## T1 - Iteration 2 - {at}", "**Did:** more", "**Remaining:** tests",
+        f"**Commit:** {head}", "", f"## T1 - Iteration 3 - {at}", "**Did:** all",
+        "**Signal:** T1_DONE",
+    )  # fmt: skip
+    text = read(repo, "progress.md")
+    looked = repo.ok("loop", "next")
+    assert looked["notes"] == [
+        "progress.md: taken in by the next change: T1 iteration 2",
+        "progress.md: taken in by the next change: T1 iteration 3",
+    ]
+    assert looked["next"]["turn"] == "confirm"
+    notes = repo.ok("loop", "confirm", "T1", "--clean")["notes"]
+    assert notes == [
+        note.replace("taken in by the next change", "taken in") for note in looked["notes"]
+    ]
+    unit = repo.state()["tasks"][0]
+    assert (unit["status"], unit["iterations_used"]) == ("verifying", 3)
+    assert repo.state()["commits"] == [f"{head}: feat: add it"]
+    after = read(repo, "progress.md")
+    assert after.startswith(text)
+    assert after.count("Iteration") == 3
+    assert "notes" not in repo.ok("loop", "next")
+    assert repo.ok("loop", "rebuild")["notes"] == ["user-auth: its state, its pages and git agree"]
+    repo.write(f"{LOOP}/progress.md", after.replace(f"## T1 - Iteration 3 - {at}", "## Now"))
+    notes = repo.ok("loop", "guardrail", "add", *LESSON)["notes"]
+    assert any(f"'T1 - Iteration 3 - {at}' was gone, and is written again" in n for n in notes)
+
+
+LESSON = ("--when", "w", "--problem", "p", "--solution", "s")
+WRONG = [
+    (["## T1 - Iteration 4 - now", "**Did:** x", "**Remaining:** y"], "iteration 2 follows"),
+    (["## T1 - Iteration 2 - now", "**Did:** x"], "say what remains"),
+    (["## T1 - Iteration 2 - now", "**Did:** x", "**Signal:** T2_DONE"], "is not the signal"),
+    (["## T9 - Iteration 1 - now", "**Did:** x", "**Remaining:** y"], "T9 is not planned"),
+    (["## T1 - Verification - now", "**Result:** Passed"], "Holdfast writes such entries"),
+]
+
+
+@pytest.mark.parametrize(("lines", "why"), WRONG)
+def test_an_entry_of_progress_md_that_makes_no_sense_is_named_with_its_line(repo, lines, why):
+    begin(repo)
+    repo.ok("loop", "iterate", "T1", "--did", "x", "--remaining", "y")
+    append(repo, *lines)
+    (note,) = repo.ok("loop", "next")["notes"]
+    assert note.startswith(f"progress.md, line 8: {lines[0][3:]}: ")
+    assert why in note
+    assert note.endswith("; it does not count")
+    repo.ok("loop", "iterate", "T1", "--did", "x", "--remaining", "y")
+    assert repo.state()["tasks"][0]["iterations_used"] == 2
+    assert lines[0] in read(repo, "progress.md")
+    assert "notes" not in repo.ok("loop", "next")
+
+
+def test_the_log_of_a_loop_from_elsewhere_brings_no_second_iteration(repo):
+    begin(repo)
+    repo.ok("loop", "iterate", "T1", "--did", "x", "--remaining", "y")
+    repo.ok("loop", "iterate", "T1", "--did", "x", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    shutil.rmtree(os.path.join(repo.path, ".git/holdfast"))
+    assert not any("progress" in note for note in repo.ok("loop", "next").get("notes", []))
+    repo.ok("loop", "verify", "T1", "--failed", "no")
+    assert repo.state()["tasks"][0]["iterations_used"] == 2
+
+
+def test_a_commit_in_progress_md_that_git_lacks_is_left_out(repo):
+    begin(repo)
+    append(
+        repo, "## T1 - Iteration 1 - now", "**Did:** x", "**Remaining:** y", "**Commit:** abcdef1"
+    )
+    notes = repo.ok("loop", "guardrail", "add", *LESSON)["notes"]
+    assert "progress.md: git has no commit 'abcdef1': it is left out" in notes
+    assert (repo.state()["commits"], repo.state()["tasks"][0]["iterations_used"]) == ([], 1)
+
+
+# Conflicting state: git is the source of truth
+
+
+def test_a_commit_that_git_no_longer_has_is_said_at_once_by_next_hook_and_verify(repo):
+    client = HookClient(repo.path, repo.environment)
+    begin(client)
+    first = client.git("rev-parse", "HEAD")
+    client.commit("a.py", "x", "feat: add it")
+    client.ok("loop", "iterate", "T1", "--did", "x", "--remaining", "y", "--commit", "HEAD")
+    commit = client.git("rev-parse", "HEAD")
+    assert "notes" not in client.ok("loop", "next")
+    os.remove(os.path.join(client.path, ".git/objects", commit[:2], commit[2:]))
+    said = f"git no longer has the commit {commit[:12]}: feat: add it"
+    (note,) = client.ok("loop", "next")["notes"]
+    assert note == f"{said}; holdfast loop rebuild user-auth leaves it out"
+    assert said in client.briefed()
+    lines = client.ok("verify")["lines"]
+    assert [line["level"] for line in lines if said in line["message"]] == ["note"]
+    branch = client.git("symbolic-ref", "HEAD")
+    client.write(f".git/{branch}", f"{first}\n")
+    client.ok("loop", "rebuild")
+    assert client.state()["commits"] == []
+    assert "notes" not in client.ok("loop", "next")
 
 
 # Ends by command

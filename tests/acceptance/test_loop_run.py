@@ -61,6 +61,7 @@ def test_a_unit_is_worked_on_confirmed_and_verified(repo):
     assert answer.code == 0, answer
     assert answer.json["run"] == {
         "loop": slug, "turns": 4, "done": ["T1"], "left": [], "stuck": {}, "finished": True,
+        "ended": "done", "why": "every unit is done", "cost_usd": None,
     }  # fmt: skip
     assert answer.json["next"]["command"] == ["holdfast", "loop", "archive", "-w", "user-auth"]
     assert asked(repo) == ["T1 iterate 1", "T1 iterate 2", "T1 confirm", "T1 verify"]
@@ -193,6 +194,74 @@ def test_a_finished_or_archived_loop_is_not_driven(repo):
     assert drive(repo, slug).json["error"]["code"] == "ended"
 
 
+# When it ends, and what is shown
+
+
+def run_words(slug, *options):
+    return ("loop", "run", slug, "--json", *options, "--", "sh", "-c")
+
+
+def test_the_output_of_workers_is_shown_on_request(repo):
+    slug = planned(repo, "one")
+    script = "cat >/dev/null; printf 'work\\033[31ming\\n<signal>T1_DONE</signal>\\n'"
+    words = ("loop", "run", slug, "--verify", "git diff --check")
+    silent = repo.run(*words, "--", "sh", "-c", "cat >/dev/null; echo working")
+    assert (silent.err, "working" in silent.out) == ("", False)
+    repo.ok("loop", "extend", "T1", "--max", "20")
+    shown = repo.run(*words, "--show", "--", "sh", "-c", script)
+    assert "0/1 units, T1 iterate 6/20\n" in shown.err
+    assert "ing\n<signal>T1_DONE</signal>\n" in shown.err
+    assert "\033" not in shown.err
+    assert shown.code == 0, shown
+
+
+def test_a_stop_file_ends_a_run_before_its_next_turn(repo):
+    slug = planned(repo, "one")
+    stop = f".claude/iterative/{slug}/STOP"
+    script = f"cat >/dev/null; touch {stop}; echo '<remaining>more</remaining>'"
+    answer = repo.run(*run_words(slug), script)
+    run = answer.json["run"]
+    assert (answer.code, run["turns"], run["ended"]) == (4, 1, "stopped")
+    assert run["why"] == f"{stop} is there; to go on, remove it and run the same command again"
+    assert repo.run(*run_words(slug), script).json["run"]["turns"] == 0
+    os.remove(os.path.join(repo.path, stop))
+    assert drive(repo, slug).code == 0
+
+
+def test_a_run_ends_at_the_cost_that_was_given(repo):
+    slug = planned(repo, "one", most="9")
+    result = r'{"result":"Did it.\\n<remaining>more</remaining>","total_cost_usd":0.6}'
+    script = f"cat >/dev/null; printf '%s' '{result}'"
+    answer = repo.run(*run_words(slug, "--until", "$1", "--until", "2h"), script)
+    run = answer.json["run"]
+    assert (answer.code, run["turns"], run["ended"], run["cost_usd"]) == (4, 2, "cost", 1.2)
+    assert run["why"] == "--until $1: the workers have cost 1.20 USD"
+    assert units(repo, slug)["T1"]["remaining"] == "more"
+    answer = repo.run(*run_words(slug, "--until", "1 USD"), "cat >/dev/null; echo hello")
+    run = answer.json["run"]
+    assert (run["turns"], run["ended"], run["cost_usd"]) == (1, "cost", None)
+    assert "does not say what it costs" in run["why"]
+
+
+@pytest.mark.parametrize("until", ["soon", "25:00", "5", "-1h", "", "5eur"])
+def test_what_is_neither_a_time_nor_a_cost_is_refused(repo, until):
+    slug = planned(repo, "one")
+    error = repo.refused("loop", "run", slug, f"--until={until}", "--", "true")
+    assert "is neither a time nor a cost" in error["message"]
+
+
+def test_every_end_of_a_run_says_why(repo):
+    slug = planned(repo)
+    assert drive(repo, slug).json["run"]["why"] == "no unit is planned"
+    repo.ok("loop", "plan", "--unit", "T1: stuck")
+    run = drive(repo, slug).json["run"]
+    assert (run["ended"], run["why"]) == ("stuck", "T1 waits for a person")
+    shown = repo.run("loop", "run", slug, "--", "true").out
+    assert shown.startswith(
+        "✗ user-auth: 0 turns  done: none · left: T1\n  T1 waits for a person\n"
+    )
+
+
 # Kills
 
 
@@ -274,6 +343,10 @@ def test_after_ctrl_c_nothing_of_the_turn_is_recorded_and_the_worker_is_gone(rep
     )
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
+    by = "Ctrl-C" if name == "INT" else f"SIG{name}"
+    said = f"stopped by {by} in T1, iterate 1 of 5: nothing of that turn is recorded"
+    assert said in done.stdout.decode()
+    assert "user-auth: 0 turns  done: none · left: T1" in done.stdout.decode()
     with open(os.path.join(repo.path, "pid"), encoding="utf-8") as file:
         worker = int(file.read())
     with pytest.raises(ProcessLookupError):

@@ -1,5 +1,7 @@
 """What a worker's words mean."""
 
+import time
+
 import pytest
 
 from holdfast.loops import driver
@@ -43,7 +45,61 @@ def test_an_iteration_is_what_the_worker_says_of_it(output, code, said):
         ("<confirmed/>", 2, "the worker ended with exit code 2"),
         ("<confirmed/>", None, "the worker was ended at its time limit"),
         ("<issues>a\x00b</issues>", 0, "ab"),
+        ("I looked.\nCONFIRMED\n", 0, None),
+        ("I looked.\n**CONFIRMED**.", 0, None),
+        ("ISSUES: none\nCONFIRMED", 0, None),
+        ("CONFIRMED", 1, "the worker ended with exit code 1"),
+        ("CONFIRMED\nor not", 0, "the worker gave no verdict"),
+        ("It is not CONFIRMED", 0, "the worker gave no verdict"),
+        ("I looked.\nISSUES: no test\nand no docs", 0, "no test\nand no docs"),
+        ("I looked.\n**ISSUES:** no test", 0, "no test"),
+        ("say ISSUES: if so", 0, "the worker gave no verdict"),
     ],
 )
 def test_a_verdict_is_clean_only_when_it_says_so(output, code, found):
     assert driver.parse_verdict(TASK, output, code) == found
+
+
+STATE = {
+    "id": "x", "subject": "x", "title": "X", "record": ".claude/iterative/x/state.json",
+    "context": {"outcome": "People can log in"}, "tasks": [TASK], "guardrails": [],
+}  # fmt: skip
+
+
+def test_the_confirm_prompt_is_in_plain_words_and_is_no_answer_to_itself():
+    for turn in ("confirm", "verify"):
+        text = driver.prompt(STATE, TASK, turn)
+        assert "If you find nothing, end your answer with the word CONFIRMED alone" in text
+        assert "<" not in text
+        assert driver.parse_verdict(TASK, text, 0) == "the worker gave no verdict"
+        quoted = "".join(f"> {line}\n" for line in text.splitlines())
+        assert driver.parse_verdict(TASK, quoted, 0) == "the worker gave no verdict"
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        ("a\nb\n", ("a\nb\n", None)),
+        ('log\n{"result": "a\\nb", "total_cost_usd": 0.25}\n', ("log\na\nb", 0.25)),
+        ('{"result": "a"}', ("\na", None)),
+        ('{"total_cost_usd": true}', ('{"total_cost_usd": true}', None)),
+        ('{"total_cost_usd": -1}', ('{"total_cost_usd": -1}', None)),
+        ('{"total_cost_usd": 1e999}', ('{"total_cost_usd": 1e999}', None)),
+        ("{broken", ("{broken", None)),
+        ("[1]", ("[1]", None)),
+    ],
+)
+def test_a_worker_may_answer_with_an_object_that_says_what_it_cost(output, answer):
+    assert driver.parse_answer(output) == answer
+
+
+NOON_MS = int(time.mktime((2026, 1, 14, 12, 0, 0, 0, 0, -1))) * 1_000
+
+
+@pytest.mark.parametrize(
+    ("until", "minutes"), [("90s", 1.5), ("2h", 120), ("12:30", 30), ("0:05", 725), ("12:00", 1440)]
+)
+def test_a_run_ends_at_the_time_that_was_given(until, minutes):
+    limits, end_ms = driver.Limits([until], NOON_MS), NOON_MS + int(minutes * 60_000)
+    assert limits.reached(end_ms - 1, None) is None
+    assert limits.reached(end_ms, None) == ("time", f"--until {until}: the time is up")

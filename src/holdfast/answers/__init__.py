@@ -126,8 +126,8 @@ def loop_run(result: Fields, following: str) -> Fields:
     """Return the fields of ``loop run``; ``following`` is the command after it."""
     fields: Fields = {"run": result}
     if not result["finished"]:
-        stuck = "; ".join(f"{name} {why}" for name, why in result["stuck"].items())
-        message = f"loop run: {result['loop']} is not finished" + (f": {stuck}" if stuck else "")
+        stuck = "".join(f"; {name} {why}" for name, why in result["stuck"].items())
+        message = f"loop run: {result['loop']} is not finished: {result['why']}{stuck}"
         fields["error"] = _error("failed", message, following)
     return fields
 

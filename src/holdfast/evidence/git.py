@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 
 from holdfast.errors import Refused
@@ -49,6 +50,7 @@ _NUMSTAT = (
     "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
     "-z",
 )  # fmt: skip
+_COMMIT_ID = re.compile(r"[0-9a-fA-F]{4,64}")
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
@@ -187,6 +189,15 @@ def subject(root: str, commit: str) -> str | None:
     """Return the first line of a commit's message, maybe empty; ``None`` without a commit."""
     answer = ask(root, "log", "-1", "--format=%s", "--end-of-options", commit)
     return None if answer is None else answer.decode(errors="replace").strip()
+
+
+def lost_commits(root: str, commits: list[str]) -> list[str]:
+    """Return the commits that git does not have, by their ids; none if git cannot be asked."""
+    known = [commit for commit in commits if _COMMIT_ID.fullmatch(commit)]
+    names = "".join(f"{commit}\n" for commit in known).encode()
+    rows = Repository(root).ask("cat-file", "--batch-check", stdin=names) if known else None
+    answers = (rows or b"").decode(errors="replace").splitlines()
+    return [commit for commit, row in zip(known, answers, strict=False) if row.endswith(" missing")]
 
 
 def is_descendant(root: str, commit: str, ancestor: str) -> bool:

@@ -540,6 +540,7 @@ class Keeper:
         if ledger.stream(stream_of("learning")) is not None:
             learnings = self.learnings()[-_MAX_LEARNINGS:]
         notes = [*notes_to_brief(self.store, state), *notes, *self.store.take_notes()]
+        notes += self.session.facts.lost_commits(state)
         return briefing(
             readable,
             self.store.now(),

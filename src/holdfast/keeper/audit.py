@@ -25,6 +25,7 @@ from holdfast.formats import (
     stream_of,
 )
 from holdfast.formats.schema import Invalid
+from holdfast.keeper.facts import Facts
 from holdfast.storage import skill_index
 from holdfast.storage.database import ARCHIVES, BESIDE, NAME
 from holdfast.storage.ledger import (
@@ -404,6 +405,9 @@ def _check_records(store: Store, report: Report) -> None:
             continue
         if subject.raw is not None:
             report.counts["records"] += 1
+        if subject.is_workflow:
+            for sentence in Facts(store.workspace).lost_commits(subject.state):
+                report.say(NOTE, subject.record, sentence)
         if finding is None:
             continue
         if finding.is_ahead:

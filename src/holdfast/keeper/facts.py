@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from holdfast.workspace.location import Workspace
 
 
+_MAX_COMMITS = 500
+"""The number of newest commits of a loop that git is asked for."""
 _OF_TREE = ("gates", "commit")
 """What a run may no longer show if files have changed since."""
 
@@ -70,6 +72,19 @@ class Facts:
             if base and not git.is_descendant(self._workspace.root, facts["head"], base):
                 facts["head"] = None
         return facts
+
+    def lost_commits(self, state: Workflow) -> list[str]:
+        """Return a sentence for each commit of a loop that git no longer has."""
+        if not state["commits"] or state["recipe"]["format"] != "loop" or not is_active(state):
+            return []
+        if self._workspace.git is None:
+            return []
+        from holdfast.evidence import git
+
+        lines = {line.partition(":")[0]: line for line in state["commits"][-_MAX_COMMITS:]}
+        lost = git.lost_commits(self._workspace.root, list(lines))
+        remedy = f"holdfast loop rebuild {state['subject']} leaves it out"
+        return [f"git no longer has the commit {lines[commit][:80]}; {remedy}" for commit in lost]
 
     def gate_commands(self) -> list[str]:
         """Return the names of the gates that have a command in the settings."""

@@ -334,7 +334,8 @@ class Loops:
         """
         receipt = self.show(slug)
         page_files.check_active(receipt.state, "loop next")
-        return next_turn(receipt.state, is_named=slug is not None), receipt.notes
+        lost = self._session.facts.lost_commits(receipt.state)
+        return next_turn(receipt.state, is_named=slug is not None), [*receipt.notes, *lost]
 
     def _look(self, stream: str) -> Workflow:
         state = self._session.look(stream)
@@ -350,15 +351,19 @@ class Loops:
         *,
         verify: str | None = None,
         timeout: str | None = None,
+        until: Sequence[str] = (),
         tell: Callable[[Workflow, Task, str], None] = lambda *_: None,
+        echo: Callable[[bytes], None] | None = None,
     ) -> Fields:
         """Run a worker for each turn, until every unit is done, one is stuck, or none is ready.
 
-        ``tell`` is called before each turn with the state, the unit and the turn.
+        ``until`` are times and costs after which no turn begins. ``tell`` is called before each
+        turn with the state, the unit and the turn. ``echo`` gets the workers' output as it comes.
         """
         from holdfast.loops.driver import Driver
 
-        return Driver(self, self._store, slug, list(command), verify, timeout).drive(tell)
+        driver = Driver(self, self._store, slug, list(command), verify, timeout, until, echo)
+        return driver.drive(tell)
 
     def archive(
         self, slug: str | None = None, *, outcome: str | None = None, id: str | None = None,

@@ -7,6 +7,10 @@ begins while a worker that outlived its driver is still at work.
 Stored text in a prompt is quoted as data, and so is a worker's answer. The prompt describes tags
 instead of showing them, because some workers repeat their prompt in what they print.
 
+A run ends when nothing is ready, when a unit waits for a person, or before a turn that would begin
+after its time, its cost or a stop file said to stop. A worker says what it cost by an object on the
+last line of its output, as Claude Code does with ``--output-format json``.
+
 A command that verifies a unit is run as it is if it comes from the command line. A command that is
 stored with a unit runs only after a person approved exactly that command.
 """
@@ -14,11 +18,14 @@ stored with a unit runs only after a person approved exactly that command.
 from __future__ import annotations
 
 import os
+import re
+import time
 
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.core.next_step import lessons, next_step, stuck_units, turn_of
 from holdfast.core.refusal import shell_line, shell_word
+from holdfast.core.selection import join_names
 from holdfast.core.time import duration_s
 from holdfast.core.workflow import find_task, is_active
 from holdfast.core.workflow.tasks import limit_of, refuse_claim, signal_of
@@ -32,7 +39,7 @@ from holdfast.workspace import trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.core.types import Fields, Json, Task, Workflow
     from holdfast.evidence.run import RunOutcome
@@ -44,6 +51,11 @@ if TYPE_CHECKING:
     Tell = Callable[[Workflow, Task, str], None]
 
 DEFAULT_LIMIT = "30m"
+STOP = "STOP"
+"""A file of this name in the loop's folder ends a run before its next turn."""
+DONE, STUCK, WAITING, ENDED = "done", "stuck", "waiting", "ended"
+STOPPED, TIME, COST, INTERRUPTED = "stopped", "time", "cost", "interrupted"
+"""How a run ended."""
 _BAR_WIDTH = 24
 _MAX_TAIL = 1_000
 """Characters of a verification's output that are recorded."""
@@ -61,14 +73,73 @@ _WORK = (
     f"can go on without a person: <blocked>{_DOTS}</blocked>. Only when every criterion is met:"
 )
 _REVIEW = "Go over it once more, against every criterion; fix nothing."
+_CONFIRMED, _ISSUES = "CONFIRMED", "ISSUES:"
 _VERDICT = (
-    "When nothing is left, answer with the empty tag <NAME/>, where NAME is the word confirmed. "
-    f"Else say what you found: <issues>{_DOTS}</issues>, with your words in place of the dots."
+    f"If you find nothing, end your answer with the word {_CONFIRMED} alone on the last line. If "
+    f"you find something, end it with a line that begins with {_ISSUES} and says what you found."
 )
+_DECORATION = " \t*_`\"'.!"
+_CLOCK_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+_MONEY = re.compile(r"\$([0-9]{1,6}(?:\.[0-9]{1,4})?)|([0-9]{1,6}(?:\.[0-9]{1,4})?) ?(?:\$|usd)")
+_MAX_COST = 1_000_000
+_MINUTE_MS = 60_000
+_DAY_MS = 24 * 60 * _MINUTE_MS
+
+
+class Limits:
+    """When a run ends although there is more to do; raise ``Refused`` for a limit of no kind.
+
+    A limit is a duration such as ``2h``, a time of day such as ``18:30``, or a cost such as ``$5``
+    or ``5usd``.
+    """
+
+    def __init__(self, texts: Sequence[str], now_ms: int) -> None:
+        self._until_ms: dict[int, str] = {}
+        self._costs: dict[float, str] = {}
+        for text in texts:
+            money = _MONEY.fullmatch(text.strip().lower())
+            until_ms = _moment_ms(text.strip(), now_ms)
+            if money is not None:
+                self._costs[float(money[1] or money[2])] = text
+            elif until_ms is not None:
+                self._until_ms[until_ms] = text
+            else:
+                message = f"loop run: {text[:40]!r} is neither a time nor a cost"
+                raise Refused("invalid", message, "--until 2h, --until 18:30 or --until 5usd")
+
+    def reached(self, now_ms: int, cost: float | None) -> tuple[str, str] | None:
+        """Return how a run ends and why, if it does; ``cost`` is ``None`` if it is not known."""
+        for until_ms, text in self._until_ms.items():
+            if now_ms >= until_ms:
+                return TIME, f"--until {text}: the time is up"
+        for most, text in self._costs.items():
+            if cost is None:
+                why = "the worker does not say what it costs (claude -p --output-format json does)"
+                return COST, f"--until {text}: {why}"
+            if cost >= most:
+                return COST, f"--until {text}: the workers have cost {cost:.2f} USD"
+        return None
+
+
+def _moment_ms(text: str, now_ms: int) -> int | None:
+    """Return the end of a duration, or the next time that the clock says ``18:30``."""
+    seconds = duration_s(text)
+    if seconds:
+        return now_ms + seconds * 1_000
+    clock = _CLOCK_TIME.fullmatch(text)
+    if clock is None:
+        return None
+    here = time.localtime(now_ms / 1_000)
+    minutes = (int(clock[1]) - here.tm_hour) * 60 + int(clock[2]) - here.tm_min
+    begin_ms = now_ms // _MINUTE_MS * _MINUTE_MS
+    return begin_ms + minutes * _MINUTE_MS + (_DAY_MS if minutes <= 0 else 0)
 
 
 class Driver:
-    """One run of a loop with one worker. Raises ``Refused`` for an empty command."""
+    """One run of a loop with one worker. Raises ``Refused`` for an empty command.
+
+    ``until`` are its limits. ``echo`` gets the output of the commands as it comes.
+    """
 
     def __init__(
         self,
@@ -78,6 +149,8 @@ class Driver:
         command: list[str],
         verify: str | None,
         limit: str | None,
+        until: Sequence[str] = (),
+        echo: Callable[[bytes], None] | None = None,
     ) -> None:
         if not command or not command[0].strip():
             hint = f"holdfast loop run {slug} -- COMMAND"
@@ -90,6 +163,10 @@ class Driver:
         self._command = command
         self._verify = verify
         self._limit_s = _seconds_of(limit)
+        self._now_ms = store.now_ms
+        self._limits = Limits(until, store.now_ms())
+        self._echo = echo
+        self._cost: float | None = 0.0
         self._folder = os.path.join(store.workspace.home, "driven")
         self._root = ""
         self._lock = -1
@@ -122,7 +199,9 @@ class Driver:
             task, turn = turn_of(state)
             is_stuck = bool(stuck_units(state).keys() - stuck_before.keys())
             if task is None or is_stuck or not is_active(state):
-                return self._report(state, count)
+                return report(state, count, *_end_of(state), self._notes, self._cost)
+            if end := self._stop_file(state) or self._limits.reached(self._now_ms(), self._cost):
+                return report(state, count, *end, self._notes, self._cost)
             tell(state, task, turn)
             try:
                 self._note(turns[turn](state, task).notes)
@@ -133,6 +212,13 @@ class Driver:
                 # Another process changed the unit while the worker ran: its change counts.
                 self._note([f"not recorded: {refused.message}"])
             state = self._settle()
+
+    def _stop_file(self, state: Workflow) -> tuple[str, str] | None:
+        """Return how the run ends and why, if somebody asked for that by a file."""
+        path = f"{os.path.dirname(state['record'])}/{STOP}"
+        if not os.path.lexists(os.path.join(self._root, path)):
+            return None
+        return STOPPED, f"{path} is there; to go on, remove it and run the same command again"
 
     def _check(self, state: Workflow) -> None:
         """Raise ``Refused`` if something would stop the run later."""
@@ -168,8 +254,8 @@ class Driver:
 
     def _iterate(self, state: Workflow, task: Task) -> Receipt:
         before = self._begun_at(state, task)
-        outcome = self._work(state, task, "iterate")
-        work = parse_work(task, outcome.output, outcome.exit_code)
+        answer, exit_code = self._work(state, task, "iterate")
+        work = parse_work(task, answer, exit_code)
         after = git.head(self._root)
         if after is not None and after != before:
             work["commit"] = after
@@ -201,8 +287,7 @@ class Driver:
         )
 
     def _confirm(self, state: Workflow, task: Task) -> Receipt:
-        outcome = self._work(state, task, "confirm")
-        issues = parse_verdict(task, outcome.output, outcome.exit_code)
+        issues = parse_verdict(task, *self._work(state, task, "confirm"))
         return self._loops.confirm(str(task["id"]), issues=issues, slug=self._slug)
 
     def _check_unit(self, state: Workflow, task: Task) -> Receipt:
@@ -217,25 +302,27 @@ class Driver:
         if command is None and (refusal := refuse_claim(state, task)):
             raise refusal.error()
         if command is None:
-            outcome = self._work(state, task, "verify")
-            failed = parse_verdict(task, outcome.output, outcome.exit_code)
+            failed = parse_verdict(task, *self._work(state, task, "verify"))
         else:
             evidence, failed = _evidence_of(self._run(command, b""))
         return self._loops.verify(
             str(task["id"]), failed=failed, evidence=evidence, slug=self._slug
         )
 
-    def _work(self, state: Workflow, task: Task, turn: str) -> RunOutcome:
+    def _work(self, state: Workflow, task: Task, turn: str) -> tuple[str, int | None]:
+        """Let the worker take a turn; return its answer and its exit code."""
         outcome = self._run(self._command, prompt(state, task, turn).encode())
         if not outcome.started:
             message = f"loop run: {self._command[0][:80]} could not be started: {outcome.why}"
             raise Refused("not_started", message, "check the command after --")
-        return outcome
+        answer, cost = parse_answer(outcome.output)
+        self._cost = None if cost is None or self._cost is None else self._cost + cost
+        return answer, outcome.exit_code
 
     def _run(self, command: list[str] | str, stdin: bytes) -> RunOutcome:
         return run_command(
             command, self._root, limit_s=self._limit_s, mask=masker(self._root), stdin=stdin,
-            lock_fds=(self._lock,),
+            lock_fds=(self._lock,), echo=self._echo,
         )  # fmt: skip
 
     # Reporting
@@ -250,19 +337,51 @@ class Driver:
     def _note(self, notes: list[str]) -> None:
         self._notes += [note for note in notes if note not in self._notes]
 
-    def _report(self, state: Workflow, count: int) -> Fields:
-        done = [str(t["id"]) for t in state["tasks"] if t["status"] == "completed"]
-        open_units = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
-        return {
-            "loop": state["id"],
-            "turns": count,
-            "done": done,
-            "left": open_units,
-            "stuck": stuck_units(state),
-            "finished": bool(done) and not open_units,
-            "notes": self._notes,
-            "next": next_step(state, is_named=True),
-        }
+
+def report(
+    state: Workflow, turns: int, ended: str, why: str, notes: list[str], cost: float | None
+) -> Fields:
+    """Return what ``loop run`` reports, with notes and the ``NextStep``."""
+    done = [str(t["id"]) for t in state["tasks"] if t["status"] == "completed"]
+    open_units = [str(t["id"]) for t in state["tasks"] if t["status"] != "completed"]
+    return {
+        "loop": state["id"],
+        "turns": turns,
+        "done": done,
+        "left": open_units,
+        "stuck": stuck_units(state),
+        "finished": bool(done) and not open_units,
+        "ended": ended,
+        "why": why,
+        "cost_usd": None if not cost else round(cost, 4),
+        "notes": notes,
+        "next": next_step(state, is_named=True),
+    }
+
+
+def _end_of(state: Workflow) -> tuple[str, str]:
+    """Return how a run ended that found nothing more to do, and why."""
+    stuck = stuck_units(state)
+    if not is_active(state):
+        return ENDED, f"the loop has ended ({state['status']})"
+    if stuck:
+        verb = "waits" if len(stuck) == 1 else "wait"
+        return STUCK, f"{join_names(list(stuck))} {verb} for a person"
+    if not state["tasks"]:
+        return WAITING, "no unit is planned"
+    if all(task["status"] == "completed" for task in state["tasks"]):
+        return DONE, "every unit is done"
+    return WAITING, "no unit is ready"
+
+
+def interruption(state: Workflow, task: Task, turn: str, signal_name: str) -> str:
+    """Return where a run stands that was stopped in a turn; ``state`` is the one after it."""
+    now = find_task(state, task["id"])
+    number = task.get("iterations_used", 0) + (turn == "iterate")
+    where = f"stopped by {signal_name} in {task['id']}, {turn} {number} of {limit_of(task)}"
+    if now == task:
+        return f"{where}: nothing of that turn is recorded, and the same command takes it again"
+    return f"{where}, which is recorded; the same command goes on"
 
 
 def bar(state: Workflow, task: Task, turn: str) -> str:
@@ -364,7 +483,7 @@ def prompt(state: Workflow, task: Task, turn: str) -> str:
     elif turn == "confirm":
         parts += [
             f"The unit was declared done. {_REVIEW}",
-            f"{_VERDICT} ({signal_of(task)} in <signal>{_DOTS}</signal> counts as confirmed.)",
+            _VERDICT,
         ]
     else:
         parts += [
@@ -379,6 +498,25 @@ def prompt(state: Workflow, task: Task, turn: str) -> str:
 
 def _fact(label: str, text: Json) -> str:
     return f"{label}: {quoted(text, _MAX_QUOTED)}" if text else ""
+
+
+def parse_answer(output: str) -> tuple[str, float | None]:
+    """Return a worker's answer, and what it cost in USD; ``None`` if it did not say so.
+
+    On its last line a worker may print an object with ``result`` and ``total_cost_usd``.
+    """
+    before, _, last = output.rstrip().rpartition("\n")
+    try:
+        fields = json_text.loads(last.encode(), strict=True) if last.startswith("{") else {}
+    except (json_text.BadJson, UnicodeEncodeError):
+        fields = {}
+    if not isinstance(fields, dict):
+        return output, None
+    result, cost = fields.get("result"), fields.get("total_cost_usd")
+    answer = f"{before}\n{result}" if isinstance(result, str) else output
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < _MAX_COST:
+        return answer, None
+    return answer, cost
 
 
 def parse_work(task: Task, output: str, exit_code: int | None) -> Fields:
@@ -397,14 +535,26 @@ def parse_work(task: Task, output: str, exit_code: int | None) -> Fields:
 
 def parse_verdict(task: Task, output: str, exit_code: int | None) -> str | None:
     """Return the issues that a confirmation or a verification found; ``None`` if it was clean."""
-    issues = _last_tag(output, "issues")
+    text = _clean(output)
+    is_confirmed = text.rpartition("\n")[2].strip(_DECORATION) == _CONFIRMED
+    issues = _last_tag(output, "issues") or ("" if is_confirmed else _issues_in(text))
     if issues:
         return issues
     if exit_code != 0:
         return _exit_text(exit_code)
     clean_tags = (f"<signal>{signal_of(task)}</signal>", *_CONFIRMED_TAGS)
-    is_clean = any(tag in output for tag in clean_tags)
+    is_clean = is_confirmed or any(tag in output for tag in clean_tags)
     return None if is_clean else "the worker gave no verdict"
+
+
+def _issues_in(text: str) -> str:
+    """Return what follows the last line that begins with ``ISSUES:``."""
+    lines = text.split("\n")
+    begins = [i for i, line in enumerate(lines) if line.lstrip(_DECORATION).startswith(_ISSUES)]
+    if not begins:
+        return ""
+    first = lines[begins[-1]].partition(":")[2].lstrip("* ")
+    return "\n".join([first, *lines[begins[-1] + 1 :]]).strip()
 
 
 def _exit_text(exit_code: int | None) -> str:

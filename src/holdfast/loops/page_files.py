@@ -14,6 +14,7 @@ state, to show what the next change will do.
 from __future__ import annotations
 
 import os
+import re
 
 from holdfast.core import json_text, workflow
 from holdfast.core.json_text import digest
@@ -23,7 +24,7 @@ from holdfast.core.workflow import OPENING, find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.record_folders import PROGRESS, folder_of
-from holdfast.loops import pages
+from holdfast.loops import pages, progress_log
 from holdfast.loops.progress_log import HEADER, LogComparison
 from holdfast.storage import shared_file
 from holdfast.system.disk import FOLDER, ODD
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Fields, Json, Workflow
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
+    from holdfast.loops.progress_log import LogEntry
     from holdfast.system.disk import Disk
     from holdfast.workspace.location import Workspace
 
@@ -50,6 +52,7 @@ _MAX_KNOWN_PAGES = 8
 """More than the writers that can be killed in a row before one of them finishes."""
 _MAX_NUMBER = 1 << 63
 """Larger than the size of any log and than any seq."""
+_HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 _MEMORY_TEXTS = ("units", "brief", "brief_shows")
 _BRIEF_FIELDS = ("domain", "outcome", "done_when", "constraints", "notes")
 _UNIT_FIELDS = ("description", *pages.READ_BULLETS)
@@ -182,6 +185,7 @@ class LoopFolder:
             self.memory = blank
         self.seen: str | None = None
         """The page of units whose edits were taken in."""
+        self._parsed_log: tuple[str, list[LogEntry]] | None = None
         self.seen_brief = ""
         """The brief whose edits were taken in."""
 
@@ -359,6 +363,20 @@ class LoopFolder:
 
         Return the part that is known and was not compared, too; ``None`` if all of it was.
         """
+        comparison, position, _ = self.compare_log(raw)
+        for heading in comparison.changed:
+            self._store.note(
+                f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was"
+            )
+        for heading in comparison.removed():
+            self._store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
+        return comparison, position
+
+    def compare_log(self, raw: bytes) -> tuple[LogComparison, list[Json] | None, int]:
+        """Compare the part of the log that is not known, with the events since.
+
+        Return the comparison, the known part, and the lines before the part that was compared.
+        """
         store, position = self._store, self.memory["log"]
         size, mark, after, identity = position or (0, "", 0, "")
         is_same = identity == store.ledger.identity() and 0 < size < len(raw)
@@ -368,12 +386,16 @@ class LoopFolder:
         # An earlier loop of this name has a log of its own.
         openings = [index for index, event in enumerate(events) if event["type"] in OPENING]
         text = raw[size:].decode(errors="replace")
-        comparison = LogComparison(text or HEADER, events[openings[-1] :] if openings else events)
-        for heading in comparison.changed:
-            store.note(f"{PROGRESS}: {heading!r} was changed since; the ledger has it as it was")
-        for heading in comparison.removed():
-            store.note(f"{PROGRESS}: {heading!r} was gone, and {remedy}")
-        return comparison, position
+        comparison = LogComparison(
+            text or HEADER, events[openings[-1] :] if openings else events, self._entries_of
+        )
+        return comparison, position, raw[:size].count(b"\n")
+
+    def _entries_of(self, text: str) -> list[LogEntry]:
+        """Return the entries of a log; a command that compares it twice parses it once."""
+        if self._parsed_log is None or self._parsed_log[0] != text:
+            self._parsed_log = text, progress_log.read_entries(text)
+        return self._parsed_log[1]
 
 
 def _is_memory(memory: Fields) -> bool:
@@ -439,6 +461,11 @@ class _EditReader:
         """Take in lessons and units; return the page of units if all of it was taken in."""
         self._take_lessons()
         self._take_brief()
+        taken = self._take_page()
+        self._take_log()
+        return taken
+
+    def _take_page(self) -> str | None:
         text = self._folder.read(self._page)
         if not text:
             return None
@@ -542,6 +569,63 @@ class _EditReader:
     def _refuse(self, why: str) -> None:
         self._was_refused = True
         self._store.note(f"{self._page}: {why}")
+
+    # The log
+
+    def _take_log(self) -> None:
+        """Take in the iterations that people wrote at the end of the log."""
+        raw = _read(self._store.disk, self._folder.path, PROGRESS)
+        if raw == ODD:
+            return
+        comparison, position, before = self._folder.compare_log(raw)
+        for entry in comparison.extra:
+            where = f"{PROGRESS}, line {before + entry.line}: {entry.heading[:80]}"
+            why = self._take_iteration(entry)
+            # A log that came with the record tells what the record has.
+            if why and (position is not None or comparison.has_entries):
+                self._store.note(f"{where}: {why}; it does not count")
+
+    def _take_iteration(self, entry: LogEntry) -> str:
+        """Take in an iteration of the log; return why it is not, or an empty text."""
+        task = find_task(self.state, entry.task) if entry.task is not None else None
+        if entry.kind != "iteration":
+            return "Holdfast writes such entries: holdfast loop next"
+        if task is None:
+            return f"{entry.task} is not planned"
+        following = task.get("iterations_used", 0) + 1
+        if entry.number not in (None, following):
+            return f"iteration {following} follows"
+        signal = (entry.fields.get("signal") or "").strip("`")
+        args: Fields = {
+            "task": task["id"],
+            "did": entry.fields.get("did") or task["description"] or "?",
+            "remaining": entry.fields.get("remaining"),
+            "blockers": entry.fields.get("blockers"),
+            "signal": signal.removeprefix("<signal>").removesuffix("</signal>") or None,
+            "logged": entry.heading,
+        }
+        commit = entry.fields.get("commit") or ""
+        subject = self._subject_of(commit)
+        if commit and subject is None:
+            self._store.note(f"{PROGRESS}: git has no commit {commit[:64]!r}: it is left out")
+        elif commit:
+            args |= {"commit": commit, "subject": subject or None}
+        try:
+            outcome = self._do("record_iteration", args)
+        except Refused as refused:
+            return refused.message
+        self._store.note(f"{PROGRESS}: {outcome}: {task['id']} iteration {following}")
+        return ""
+
+    def _subject_of(self, commit: str) -> str | None:
+        """Return the subject of a commit, empty without git; ``None`` if git has no such commit."""
+        workspace = self._store.workspace
+        root = workspace.root_of(self.state["worktree"])
+        if root is None or workspace.git is None or not commit:
+            return ""
+        from holdfast.evidence import git
+
+        return git.subject(root, commit) if _HASH.fullmatch(commit) else None
 
     # The brief
 

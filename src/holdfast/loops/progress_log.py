@@ -1,7 +1,9 @@
 """``progress.md``: one entry per event, only ever appended to.
 
 An entry is a heading, ``T1 - Iteration 1 - 2026-01-14T10:30:00.000Z``, and bold keys below it. Text
-that people write between entries stays. A change inside an entry is reported, and stays too.
+that people write between entries stays. A change inside an entry is reported, and stays too. An
+iteration that people write at the end is taken in: its event has the heading as ``logged``, and the
+entry is theirs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from holdfast.loops import pages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.core.types import Event, Fields, Json
 
 HEADER = "# Progress Log\n"
@@ -81,7 +85,7 @@ def render_entry(event: Event) -> str | None:
         # The id of a unit of foreign origin may hold anything; here it has to be one word.
         task = pages.encode_line(str(data["task"])).replace(" ", "&#32;")
         number = f" {data.get('iteration')}" if kind == "iteration_recorded" else ""
-        heading = f"{task} - {_UNIT_EVENTS[kind]}{number} - {at}"
+        heading = str(data.get("logged") or f"{task} - {_UNIT_EVENTS[kind]}{number} - {at}")
     else:
         return None
     if not _HEADING.fullmatch(heading):
@@ -175,17 +179,29 @@ def _parse_keys(lines: list[str]) -> Fields:
 class LogComparison:
     """A log compared with the events whose entries it should have."""
 
-    def __init__(self, text: str, events: list[Event]) -> None:
+    def __init__(
+        self,
+        text: str,
+        events: list[Event],
+        read: Callable[[str], list[LogEntry]] | None = None,
+    ) -> None:
+        """Compare; ``read`` returns the entries of a text, by default it is ``read_entries``."""
         self._text = text
         self._expected = [(event, entry) for event in events if (entry := render_entry(event))]
         entries = [entry for _, entry in self._expected]
         count = _count_unedited(text, entries)
         self._is_edited = count is None
         """False if the log is as Holdfast wrote it, so that no parser is needed."""
-        self.missing, self.changed = (
-            _compare(text, entries) if count is None else (entries[count:], [])
+        own_headings = {str(event["data"].get("logged")) for event, _ in self._expected}
+        self.missing, self.changed, self.extra = (
+            _compare(text, entries, own_headings, read or read_entries)
+            if count is None
+            else (entries[count:], [], [])
         )
-        """Entries that the log lacks, and headings of those that were changed."""
+        """Entries that the log lacks, headings of those that were changed, and entries below the
+        last one that belongs to an event."""
+        self.has_entries = count != 0 and len(self.missing) < len(entries)
+        """True if the log has the entry of one of the events."""
 
     def addition(self) -> str:
         """Return the text to append, so that every event has its entry."""
@@ -235,9 +251,14 @@ def _split_entry(entry: str) -> tuple[str, str]:
     return heading.strip(), body
 
 
-def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
-    """Return the entries that the log lacks, and the headings of those that were changed."""
-    in_log = without_cut_entries(read_entries(text))
+def _compare(
+    text: str, expected: list[str], own_headings: set[str], read: Callable[[str], list[LogEntry]]
+) -> tuple[list[str], list[str], list[LogEntry]]:
+    """Return the entries that the log lacks, the headings of those that were changed, and others.
+
+    The entries with ``own_headings`` are people's: whatever they say below it is right.
+    """
+    in_log = without_cut_entries(read(text))
     by_heading: dict[str, list[LogEntry]] = {}
     for entry in in_log:
         by_heading.setdefault(entry.heading, []).append(entry)
@@ -248,7 +269,8 @@ def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
         candidates = by_heading.get(heading, [])
         for entry in candidates:
             # Other text in the entry does not count.
-            if {key: entry.fields[key] for key in entry.fields if key in _FIELDS} == fields:
+            said = {key: entry.fields[key] for key in entry.fields if key in _FIELDS}
+            if said == fields or heading in own_headings:
                 candidates.remove(entry)
                 break
         else:
@@ -262,7 +284,16 @@ def _compare(text: str, expected: list[str]) -> tuple[list[str], list[str]]:
         else:
             changed.append(heading)
             candidates.pop(0)
-    return missing, changed
+    left = [entry for candidates in by_heading.values() for entry in candidates]
+    last = max([entry.line for entry in in_log if entry not in left], default=0)
+    extra = [
+        entry
+        for entry in in_log
+        if entry in left
+        and entry.line > last
+        and not any(_is_cut(entry, rendered) for rendered in missing)
+    ]
+    return missing, changed, extra
 
 
 def _is_cut(entry: LogEntry, whole: str) -> bool:

@@ -73,7 +73,8 @@ def rebuild(tx: Transaction, slug: str) -> list[int]:
         message = f"loop rebuild: {slug} is not an active loop ({before['status']})"
         raise Refused("ended", message, f"holdfast resume {slug}")
     else:
-        events, differences = _correct(tx, before)
+        page_files.take_in(tx, slug)
+        events, differences = _correct(tx, tx.load(slug))
         if not events and not differences:
             store.note(f"{slug}: its state, its pages and git agree")
             return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import os
 import sys
@@ -393,12 +394,15 @@ def rebuild(keeper: Keeper, args: Arguments) -> Answer:
         "what verifies a unit without a command of its own (default: one more run)",
     ),
     _LIMIT,
+    Parameter(
+        "--until TIME|COST...", "begin no turn after 2h, 18:30, or what costs 5usd", into="until"
+    ),
+    Parameter("--show", "show what the workers print, as it comes"),
     "holdfast loop run user-auth --verify 'make test' -- claude -p",
+    "holdfast loop run user-auth --until 18:30 --until 5usd -- claude -p --output-format json",
 )
 def run(keeper: Keeper, args: Arguments) -> Answer:
     import signal
-
-    from holdfast.loops.driver import bar
 
     def end(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
@@ -408,40 +412,92 @@ def run(keeper: Keeper, args: Arguments) -> Answer:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, end)
     gc.enable()  # this process may live for hours
-    out = sys.stderr
-    # What begins the line anew; a dumb terminal can only begin another one.
-    line_start = "\n" if os.environ.get("TERM") == "dumb" else "\r\x1b[K"
-
-    def show_bar(state: Workflow, task: Task, turn: str) -> None:
-        line = Screen.of(out).fitted(clean(bar(state, task, turn)), 1)
-        out.write(f"{line_start}{line}")
-        out.flush()
-
+    show = _Show(is_whole=args["show"])
     options: Fields = {"verify": args["verify"], "timeout": args["timeout"]}
-    is_watched = out is not None and out.isatty()
-    if is_watched:
-        options["tell"] = show_bar
+    options |= {"until": args["until"], "tell": show.begin, "echo": show.echo}
+    loops, code = Loops(keeper), FAILED
     try:
-        result = Loops(keeper).run(args["slug"], args["words"], **options)
+        result = loops.run(args["slug"], args["words"], **options)
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        if not show.has_begun:
+            raise
+        code, by = 128 + signal.SIGINT, "Ctrl-C"
+        if isinstance(stopped, SystemExit):
+            code = int(str(stopped.code))
+            by = signal.Signals(code - 128).name
+        result = show.interrupted(loops, args["slug"], by)
     finally:
-        if is_watched:
-            out.write(line_start)
-            out.flush()
+        show.close()
     step, notes = result.pop("next"), result.pop("notes")
     return Answer(
         answers.loop_run(result, step.text if step else ""),
         lambda screen: _run_lines(screen, result),
         notes,
         step=lambda: step,
-        code=0 if result["finished"] else FAILED,
+        code=0 if result["finished"] else code,
     )
+
+
+class _Show:
+    """What a run shows on standard error: a bar on a terminal, or the workers' whole output."""
+
+    def __init__(self, *, is_whole: bool) -> None:
+        self._out = sys.stderr
+        self._has_bar = not is_whole and self._out is not None and self._out.isatty()
+        # What begins the line anew; a dumb terminal can only begin another one.
+        self._line_start = "\n" if os.environ.get("TERM") == "dumb" else "\r\x1b[K"
+        self._last: tuple[Task, str] | None = None
+        self._turns = -1
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self.echo = self._echo if is_whole and self._out is not None else None
+
+    def begin(self, state: Workflow, task: Task, turn: str) -> None:
+        """Show that a turn begins, and remember it."""
+        from holdfast.loops.driver import bar
+
+        self._last = task, turn
+        self._turns += 1
+        line = clean(bar(state, task, turn))
+        if self._has_bar:
+            self._write(f"{self._line_start}{Screen.of(self._out).fitted(line, 1)}")
+        elif self.echo is not None:
+            self._write(f"{line}\n")
+
+    def _echo(self, piece: bytes) -> None:
+        lines = self._decoder.decode(piece).split("\n")
+        self._write("\n".join(map(clean, lines)))
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._last is not None
+
+    def interrupted(self, loops: Loops, slug: str, by: str) -> Fields:
+        """Return the report of a run that was stopped in a turn."""
+        from holdfast.loops.driver import INTERRUPTED, interruption, report
+
+        assert self._last is not None, "no turn had begun"
+        receipt = loops.show(slug)
+        why = interruption(receipt.state, *self._last, by)
+        return report(receipt.state, self._turns, INTERRUPTED, why, receipt.notes, None)
+
+    def close(self) -> None:
+        if self._has_bar:
+            self._write(self._line_start)
 
 
 def _run_lines(screen: Screen, result: Fields) -> Iterator[str]:
     """Yield how a run ended."""
     mark = "completed" if result["finished"] else "blocked"
-    done = ", ".join(result["done"]) or "none"
-    yield screen.row(mark, f"{result['loop']}: {counted(result['turns'], 'turns')}; done: {done}")
+    done, left = (", ".join(result[key]) or "none" for key in ("done", "left"))
+    facts = [f"done: {done}", f"left: {left}"]
+    if result["cost_usd"] is not None:
+        facts.append(f"cost: {result['cost_usd']:.2f} USD")
+    yield screen.row(mark, f"{result['loop']}: {counted(result['turns'], 'turns')}", *facts)
+    yield f"  {clean(result['why'])}"
     for name, why in result["stuck"].items():
         yield "  " + screen.row("blocked", f"{name} {why}")
 

@@ -455,8 +455,11 @@ def _goes_on(state: Workflow, data: Fields) -> Fields:
 
 @decides("record_iteration", "loop iterate")
 def iterate(state: Workflow, task: Task, args: Fields) -> Decision:
-    """Record an iteration; one beyond the limit times the unit out."""
-    report = {key: args[key] for key in _REPORT if args.get(key) is not None}
+    """Record an iteration; one beyond the limit times the unit out.
+
+    ``logged`` is the heading of its entry, if a person wrote that into the log.
+    """
+    report = {key: args[key] for key in (*_REPORT, "logged") if args.get(key) is not None}
     if refusal := _bad_report(report, args.get("blocked")) or _cannot_iterate(state, task):
         return refusal
     signal, expected = args.get("signal"), signal_of(task)
