@@ -1,7 +1,10 @@
 """Secrets in what a run printed are masked before anything of it is kept."""
 
+import json
 import os
 import time
+from base64 import b64encode
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -25,6 +28,25 @@ SECRETS = {
     "Slack": ("xoxb-1234567890-" + "abcdEFGH",) * 2,
     "Slack hook": ("https://hooks.slack.com/services/T0AAA/B0BBB/cccDDD", "cccDDD"),
     "Stripe": ("sk_live_" + "4eC39HqLyjWD",) * 2,
+    "Docker": ("dckr_pat_" + "aB3_" * 6,) * 2,
+    "Telegram": ("123456789:AA" + "Hd1-" * 9,) * 2,
+    "Discord": ("MTE4NzY1NDMyMTA5ODc2NTQzMg" + ".GaBcDe." + "ab1_" * 7,) * 2,
+    "Square": ("sq0atp-" + "aB3_" * 6,) * 2,
+    "Mailgun": ("key-" + "0a1b" * 8,) * 2,
+    "Mailchimp": ("0a1b" * 8 + "-us12",) * 2,
+    "Grafana": ("glsa_" + "aB3x" * 9,) * 2,
+    "RubyGems": ("rubygems_" + "0a1b" * 12,) * 2,
+    "Atlassian": ("ATATT3x" + "aB3_" * 8,) * 2,
+    "Terraform": ("abcdefghijklm1" + ".atlasv1." + "aB3x" * 15,) * 2,
+    "Discord hook": ("https://discord.com/api/webhooks/123/abcDEF-9876", "abcDEF-9876"),
+    "signed address": ("https://x.example.org/c?sv=1&sig=abc%2Bdef12", "abc%2Bdef12"),
+    "PuTTY": ("Private-Lines: 2\nAAAAgQCabcdefghijkl\nmnopqrstuvwxyz0123\nPrivate-MAC", "gQCa"),
+    "JWK": ('{"kty":"RSA","d":"abcdefghijklmnop123"}', "abcdefghijklmnop123"),
+    "netrc": ("machine x.org login joe password hunter2", "hunter2"),
+    "element": ("<db:password>hunter2</db:password>", "hunter2"),
+    "pair": ("('password', 'hunter2')", "hunter2"),
+    "short name": ("export DB_PASS=hunter2", "hunter2"),
+    "user of curl, joined": ("curl -ujoe:hunter2 x.org", "hunter2"),
     "OpenAI": ("sk-proj-" + "abcdEFGH12" * 4,) * 2,
     "Anthropic": ("sk-ant-api03-" + "abcdEFGH12" * 4,) * 2,
     "Google": ("AIzaSy" + "A-1234567890abcdefghijklmnopqrstu",) * 2,
@@ -48,6 +70,7 @@ SECRETS = {
 HARMLESS = [
     "test token::refresh ... ok", "token == 'x'", "token: None", "token = login('a')",
     "=== 3 failed, 5 passed in 1.2s ===", "PASS tests/token.test.js", "ssh://git@github.com/x",
+    "bypass=everything", "PASS: test_login", "sig=unsigned", "skipped 3 of 5", "MOCK.server.x",
     "http://localhost:8080/a@b", "the key of the map", "assert tokens == [1, 2]",
 ]  # fmt: skip
 
@@ -81,6 +104,34 @@ def test_the_value_of_a_variable_that_is_named_like_a_secret_is_masked(monkeypat
     text = f"zq9 very private, second line of it, short, {tmp_path}"
     assert mask(text) == f"[masked], [masked], short, {tmp_path}"
     assert mask("a zq9 very pri\nvate b") == "a [masked]\n b"
+
+
+@pytest.mark.parametrize(
+    "name", ["DB_PASS", "MYSQL_PWD", "GH_PAT", "REDIS_AUTH", "SESSION_COOKIE", "DATABASE_URL"]
+)
+def test_a_value_is_masked_whatever_the_word_for_a_secret_is(name, monkeypatch):
+    is_address = name == "DATABASE_URL"
+    monkeypatch.setenv(name, "db://joe:zq9-private@h/x" if is_address else "zq9-private")
+    monkeypatch.setenv("OLDPWD", "/folder-that-is-gone")
+    assert mask("a zq9-private b, /folder-that-is-gone") == "a [masked] b, /folder-that-is-gone"
+
+
+@pytest.mark.parametrize("before", ["", "u:", "me:"])
+def test_a_value_is_masked_however_a_program_writes_it(before, monkeypatch):
+    value = 'p@ss/w0rd+"x y&z\u00e9'
+    monkeypatch.setenv("A_SECRET", value)
+    spelled = [
+        json.dumps(value), json.dumps(value, ensure_ascii=False), repr(value), repr(value.encode()),
+        quote(value), quote(value, safe=""), quote_plus(value), value.encode().hex(),
+    ]  # fmt: skip
+    for text in spelled:
+        masked = mask(f"x {text} y")
+        assert "ss" not in masked.replace("masked", ""), text
+        assert "[masked]" in masked, text
+    coded = b64encode((before + value + "!").encode()).decode()
+    masked = mask(coded)
+    assert "[masked]" in masked
+    assert len(masked.replace("[masked]", "")) < len(before) * 2 + 8
 
 
 def test_a_value_is_masked_before_one_that_is_a_part_of_it():

@@ -5,8 +5,9 @@ import tracemalloc
 
 import pytest
 
-from holdfast.evidence import tree
+from holdfast.evidence import git, tree
 from holdfast.workspace import location
+from holdfast.workspace.location import find
 from support.git_template import make_repository, run_git
 
 
@@ -139,3 +140,47 @@ def test_a_file_that_is_staged_between_two_reads_is_read_again(repository):
     repository.write("a.txt", "one\n")
     repository.git("add", "-A")
     assert repository.digest() == before
+
+
+@pytest.mark.parametrize("is_git", [True, False])
+def test_files_of_any_size_take_no_time_and_a_change_of_them_is_seen(is_git, tmp_path):
+    root = str(tmp_path / "r")
+    make_repository(root) if is_git else os.makedirs(root)
+    for name in ("a", "b", "c"):
+        os.truncate(os.open(f"{root}/{name}", os.O_CREAT | os.O_RDWR), 1 << 40)
+    with open(f"{root}/small", "w", encoding="utf-8") as file:
+        file.write("small")
+    workspace = find(root)
+    before = tree.read(workspace)
+    assert tree.digest_of(tree.read(workspace)) == tree.digest_of(before)
+    with open(f"{root}/b", "r+", encoding="utf-8") as file:
+        file.write("x")
+    os.utime(f"{root}/b", (1, 1))
+    assert tree.changed(before, tree.read(workspace)) == ["b"]
+    with open(f"{root}/small", "w", encoding="utf-8") as file:
+        file.write("other")
+    assert tree.changed(before, tree.read(workspace)) == ["b", "small"]
+    if is_git:
+        lines = git.lines_added(root, None, "2020-01-01T00:00:00Z")
+        assert lines == {"a": 0, "b": 0, "c": 0, "small": 0}
+
+
+def test_a_folder_outside_git_with_too_many_files_is_not_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "_MAX_FILES", 5)
+    for number in range(6):
+        (tmp_path / f"{number}").write_text("x")
+    files = tree.read(find(str(tmp_path)))
+    assert tree.digest_of(files).endswith("there are more than 5 files")
+
+
+def test_the_smallest_files_are_read_first_up_to_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "_MAX_HASHED_BYTES", 10)
+    for name, size in (("a", 9), ("b", 4), ("c", 5), ("empty", 0)):
+        (tmp_path / name).write_text("x" * size)
+    files = tree.read(find(str(tmp_path)))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "b").write_text("xxxx")
+    again = tree.read(find(str(tmp_path)))
+    assert files["b"] == again[os.path.join("other", "b")]
+    assert {name for name in files if len(files[name].split()[1]) != 40} == {"a"}
+    assert {name for name in again if len(again[name].split()[1]) != 40} == {"a", "c"}

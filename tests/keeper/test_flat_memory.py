@@ -52,6 +52,18 @@ def test_what_is_remembered_between_calls_is_bounded_by_its_size(keeper):
     assert 0 < records < 1_500_000
 
 
+def test_a_keeper_whose_ledger_another_one_took_over_keeps_no_records(tmp_path):
+    """A server opens one for each call; they wait for the collector, which counts no bytes."""
+    shop = Workshop(tmp_path)
+    first = shop.keeper()
+    take_a_turn(first, 1)
+    assert first.store.files._written
+    second = shop.keeper(share=first)
+    assert not first.store.files._written
+    take_a_turn(second, 2)
+    take_a_turn(first, 3)
+
+
 def test_texts_of_large_entries_are_not_all_kept():
     memo = json_text.TextMemo(lambda value, _indent: [value[0]])
     for number in range(20):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from histories import record
+from holdfast import Keeper
 from promises import strace
 from support.paths import SOURCE
 from support.workshop import Workshop, lines_of, sampled
@@ -63,6 +64,22 @@ def test_a_ledger_that_came_with_a_clone_is_not_believed(old_shop, tmp_path):
     assert old_shop.keeper().log() == []
     old_shop.keeper().import_file(old_shop.path(OLD))
     check_taken_in_once(old_shop)
+
+
+@pytest.mark.parametrize("how", ["no git", "a linked worktree"])
+def test_a_ledger_in_a_clone_is_not_believed_where_git_cannot_say_so(
+    how, old_shop, tmp_path, monkeypatch
+):
+    subprocess.run(["git", "-C", old_shop.root, "add", "-f", OLD], check=True)
+    subprocess.run(["git", "-C", old_shop.root, "commit", "-q", "-m", "x"], check=True)
+    root = old_shop.root
+    if how == "no git":
+        monkeypatch.setenv("PATH", str(tmp_path))
+    else:
+        root = str(tmp_path / "linked")
+        words = ["worktree", "add", "-q", "--detach", root]
+        subprocess.run(["git", "-C", old_shop.root, *words], check=True)
+    assert Keeper(root).log() == []
 
 
 @pytest.mark.parametrize("line", COMMANDS)

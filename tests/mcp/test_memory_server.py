@@ -128,6 +128,18 @@ def test_ranked_search_is_an_argument_that_nobody_has_to_give(served):
     assert [one["name"] for one in first["entities"]] == ["login page"]
 
 
+def test_subscriptions_are_limited_in_number_and_length(served):
+    client = served.memory()
+    for number in range(1_000):
+        client.result("resources/subscribe", {"uri": f"memory://{number}"})
+    client.result("resources/subscribe", {"uri": "memory://999"})
+    for uri in ("memory://1000", "x" * 2_001):
+        error = client.ask("resources/subscribe", {"uri": uri})["error"]
+        assert "at most 1000 subscriptions are kept" in error["message"]
+    client.result("resources/unsubscribe", {"uri": "memory://0"})
+    client.result("resources/subscribe", {"uri": "memory://1000"})
+
+
 def test_a_subscriber_hears_of_every_change_and_nobody_else_does(served):
     client = served.memory()
     call_tool(client, "create_entities", [entity("a")])

@@ -17,6 +17,28 @@ LIMITS = [
         "::test_what_is_remembered_between_calls_is_bounded_by_its_size",
     ),
     Mutation(
+        15, "leave records to the collector", "holdfast.storage.record_files:RecordFiles.forget",
+        answer(),
+        "tests/keeper/test_flat_memory.py"
+        "::test_a_keeper_whose_ledger_another_one_took_over_keeps_no_records",
+    ),
+    Mutation(
+        15, "any number of subscriptions", "holdfast.mcp.server:Server._check_room", answer(),
+        "tests/mcp/test_memory_server.py"
+        "::test_subscriptions_are_limited_in_number_and_length",
+    ),
+    Mutation(
+        15, "read a file of any size", "holdfast.evidence.tree:_without_largest",
+        lambda _original: lambda _root, names: ({}, names),
+        "tests/evidence/test_tree.py"
+        "::test_the_smallest_files_are_read_first_up_to_the_limit",
+    ),
+    Mutation(
+        13, "mask a value only as it is", "holdfast.evidence.masking:_spellings", _as_it_is,
+        "tests/evidence/test_masking.py"
+        "::test_a_value_is_masked_however_a_program_writes_it[u:]",
+    ),
+    Mutation(
         10, "adopt what cannot be read back", "holdfast.formats:outgrown_limit", answer(),
         "tests/adopt/test_adopted_limits.py"
         "::test_a_record_that_would_outgrow_its_limit_is_kept_as_it_is[as_long_as_can_be]",

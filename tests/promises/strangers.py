@@ -9,6 +9,10 @@ _STRANGER = (
     "tests/promises/test_p13_repositories.py"
     "::test_a_stranger_runs_nothing_reads_nothing_and_writes_nothing_elsewhere"
 )
+_PROGRAMS = (
+    "tests/evidence/test_git_programs.py"
+    "::test_no_program_that_a_repository_or_its_submodule_names_is_run"
+)
 
 
 def _trusting_itself(original):
@@ -91,6 +95,32 @@ def _with_approvals(_original):
 
 def _anywhere_on_the_path(_original):
     return lambda name, _root=None: name
+
+
+def _same_file(_original):
+    """Compare ``.git`` files, which a link or a second name leads to from anywhere."""
+
+    def check(git, root):
+        from holdfast.workspace.location import _is_same_folder, _read
+
+        named = os.path.join(git, _read(os.path.join(git, "gitdir")))
+        assert _is_same_folder(named, os.path.join(root, ".git"))
+
+    return check
+
+
+def _below_this_worktree(_original):
+    from holdfast.workspace.location import is_inside
+
+    return is_inside
+
+
+def _with_signatures(settings):
+    return tuple(setting for setting in settings if not setting.startswith("log."))
+
+
+def _in_submodules(options):
+    return tuple(option for option in options if "submodules" not in option)
 
 
 def _belief(name, target, broken, test):
@@ -186,6 +216,37 @@ STRANGERS = [
         "follow a worktree that does not point back",
         "holdfast.workspace.location:_check_points_back", answer(),
         "no_folder_gets_the_ledger_of_another_project[make_pointer_to_a_worktree]",
+    ),
+    _place(
+        "follow a link to the git file of a worktree",
+        "holdfast.workspace.location:_check_points_back", _same_file,
+        "no_folder_gets_the_ledger_of_another_project[make_link_to_the_git_file_of_a_worktree]",
+    ),
+    _place(
+        "look for a repository above a ceiling", "holdfast.workspace.location:_is_ceiling",
+        answer(False), "a_repository_above_a_ceiling_is_none[r/sub-r]",
+    ),
+    _belief(
+        "trust a home in another worktree", "holdfast.workspace.location:is_in_repository",
+        _below_this_worktree,
+        "a_home_in_another_worktree_of_the_repository_trusts_nothing[linked]",
+    ),
+    _belief(
+        "believe a ledger that git tracks", "holdfast.keeper.transfer:_is_tracked", answer(False),
+        "a_ledger_that_git_tracks_is_not_believed_although_it_was_once_ones_own[2-]",
+    ),
+    _belief(
+        "believe a ledger that git tracks in a folder", "holdfast.workspace.location:_is_tracked",
+        answer(False),
+        "a_ledger_that_git_tracks_is_not_believed_although_it_was_once_ones_own[4-sub]",
+    ),
+    Mutation(
+        13, "let git run a repository's checker of signatures", "holdfast.evidence.git:_QUIET",
+        _with_signatures, _PROGRAMS,
+    ),
+    Mutation(
+        13, "let git run the filters of a submodule", "holdfast.evidence.commits:_STATUS",
+        _in_submodules, _PROGRAMS,
     ),
     _place(
         "use a repository of another user", "holdfast.workspace.location:_check_owner", answer(),

@@ -256,6 +256,24 @@ def test_a_home_inside_the_repository_trusts_nothing(variable, tmp_path, person,
     assert not trust.own_folders_inside(workspace)
 
 
+@pytest.mark.parametrize("work", ["linked", "main"])
+def test_a_home_in_another_worktree_of_the_repository_trusts_nothing(work, tmp_path, monkeypatch):
+    make_repository(tmp_path / "main", committed=True)
+    run_git(tmp_path / "main", "worktree", "add", "-q", str(tmp_path / "linked"))
+    workspace = find(str(tmp_path / work))
+    other = "main" if work == "linked" else "linked"
+    for home in (tmp_path / other, tmp_path / other / "sub", tmp_path / "main" / ".git" / "home"):
+        config = home / ".config" / "holdfast"
+        os.makedirs(config)
+        (config / "config.toml").write_text('[trust]\nfolders = ["/"]\n')
+        monkeypatch.setenv("HOME", str(home))
+        assert not trust.is_approved(workspace, "touch ran"), home
+        assert trust.own_folders_inside(workspace)
+    os.makedirs(tmp_path / "elsewhere" / ".config" / "holdfast")
+    monkeypatch.setenv("HOME", str(tmp_path / "elsewhere"))
+    assert trust.own_folders_inside(workspace) == []
+
+
 def test_a_list_of_ledgers_inside_the_repository_vouches_for_nothing(
     archive, tmp_path, monkeypatch
 ):
@@ -303,6 +321,28 @@ def test_an_import_brings_no_approval_no_evidence_and_no_session(archive, tmp_pa
     assert state["session"] is None
     assert not any(phase.get("approved") for phase in state["phases"])
     assert state["gates"]["lint"]["evidence"] == "claim"
+
+
+@pytest.mark.parametrize("folder", ["", "sub"])
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_ledger_that_git_tracks_is_not_believed_although_it_was_once_ones_own(
+    version, folder, tmp_path
+):
+    """A team that got somebody's ledger through git gives it back to them, changed."""
+    Workshop(tmp_path / "r" / folder, git=False).keeper().start("dev", "docs/x.md")
+    make_repository(tmp_path / "r")
+    run_git(tmp_path / "r", "config", "index.version", str(version))
+    run_git(tmp_path / "r", "add", "-f", ".")
+    run_git(tmp_path / "r", "commit", "-q", "-m", "all")
+    run_git(tmp_path, "clone", "-q", "r", "clone")
+    if version == 4:
+        run_git(tmp_path / "clone", "update-index", "--index-version", "4")
+    here = tmp_path / "clone" / folder
+    keeper = Keeper(str(here))
+    assert keeper.workspace.home == str(tmp_path / "clone" / ".git" / "holdfast")
+    assert keeper.log() == []
+    assert (here / ".claude" / "holdfast" / "ledger.db").exists()
+    assert run_git(tmp_path / "clone", "status", "--porcelain").stdout == ""
 
 
 @pytest.mark.parametrize("version", [2, 4])
@@ -437,5 +477,12 @@ def test_git_is_not_run_from_the_repository_nor_from_a_relative_folder(tmp_path,
         assert git.head(str(root)) is not None
         assert git.act(str(root), ["status"])[0] == 0
     assert not (root / "ran").exists()
+    monkeypatch.setenv("PATH", path)
+    run_git(root, "worktree", "add", "-q", str(tmp_path / "linked-worktree"))
+    monkeypatch.chdir(tmp_path)
+    for trap in (f"{root}/bin", str(root), f"{root}/.git/bin"):
+        monkeypatch.setenv("PATH", f"{trap}:{path}")
+        assert git.head(str(tmp_path / "linked-worktree")) is not None
+    assert not (tmp_path / "ran").exists()
     monkeypatch.setenv("PATH", f"{root}/bin")
     assert git.head(str(root)) is None

@@ -165,6 +165,19 @@ def test_the_repository_is_the_one_that_git_finds(name, tmp_path):
             assert git[0] is None or ours[0] == git[0], start
 
 
+@pytest.mark.parametrize("ceiling", ["r", "linked", "r/sub", ".", "", "r/no", ":r"])
+@pytest.mark.parametrize("start", ["r", "r/sub", "r/sub/deep"])
+def test_a_repository_above_a_ceiling_is_none(ceiling, start, tmp_path, monkeypatch):
+    top = os.path.realpath(tmp_path)
+    make_repository(f"{top}/r", committed=True)
+    os.makedirs(f"{top}/r/sub/deep")
+    os.symlink("r", f"{top}/linked")
+    folders = ":".join([f"{top}/{name}" if name else "" for name in ceiling.split(":")])
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", folders)
+    git = git_says(f"{top}/{start}", GIT_CEILING_DIRECTORIES=folders)
+    assert holdfast_says(f"{top}/{start}") == git
+
+
 # What git would follow, and Holdfast does not
 
 
@@ -196,6 +209,16 @@ def make_pointer(mine, theirs):
 def make_pointer_to_a_worktree(mine, theirs):
     run_git(mine, "worktree", "add", "-q", f"{mine}-linked")
     put(f"{theirs}/.git", f"gitdir: {mine}/.git/worktrees/mine-linked\n")
+
+
+def make_link_to_the_git_file_of_a_worktree(mine, theirs):
+    run_git(mine, "worktree", "add", "-q", f"{mine}-linked")
+    os.symlink(f"{mine}-linked/.git", f"{theirs}/.git")
+
+
+def make_second_name_of_the_git_file_of_a_worktree(mine, theirs):
+    run_git(mine, "worktree", "add", "-q", f"{mine}-linked")
+    os.link(f"{mine}-linked/.git", f"{theirs}/.git")
 
 
 def make_pointer_to_a_bare_repository(mine, theirs):

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from holdfast import Keeper, Refused
+from holdfast.system.disk import Disk
 from holdfast.workspace import location
 from holdfast.workspace.location import MAIN, find
 from support.git_template import make_repository, run_git
@@ -157,3 +158,18 @@ def test_a_repository_that_is_moved_meanwhile_is_not_called_unfinished(tmp_path,
     with pytest.raises(Refused) as caught:
         find(str(tmp_path / "here"))
     assert caught.value.code == "not_found"
+
+
+def test_an_exclude_file_that_is_a_pipe_is_noted_and_waits_for_nobody(tmp_path):
+    make_repository(tmp_path / "r")
+    path = tmp_path / "r" / ".git" / "info" / "exclude"
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    notes = []
+    find(str(tmp_path / "r")).prepare(Disk(), notes.append)
+    assert "exclude file could not be extended" in notes[0]
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    find(str(tmp_path / "r")).prepare(Disk(), notes.append)
+    assert os.read(reader, 10) == b""
+    os.close(reader)
+    assert "not an ordinary file" in notes[1]

@@ -311,3 +311,12 @@ def test_importing_recipes_does_not_import_the_toml_parser():
         check=True,
     )
     assert run.stdout.strip() == "[]"
+
+
+def test_a_folder_of_very_many_recipes_is_read_in_part(tmp_path):
+    folder = tmp_path / ".claude" / "workflows"
+    folder.mkdir(parents=True)
+    for number in range(3_000):
+        (folder / f"r{number:04}.toml").write_text("")
+    names = [name for name in recipes.names(str(tmp_path)) if name[1:].isdigit()]
+    assert names == [f"r{number:04}" for number in range(500)]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SHORT = 7
 """The number of characters of a commit's id that people read."""
 _MAX_MESSAGE_LINES = 20
+_STATUS = ("--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
 
 
 def resolve(workspace: Workspace, name: str, tried: str) -> str:
@@ -58,8 +59,11 @@ def made_for_task(workspace: Workspace, task: Task) -> tuple[str | None, str | N
 
 
 def changed_files(workspace: Workspace) -> list[str]:
-    """Return the files that differ from the last commit, without those of Holdfast."""
-    rows = git.ask(workspace.root, "status", "--porcelain", "-z", "--no-renames") or b""
+    """Return the files that differ from the last commit, without those of Holdfast.
+
+    git is not started in submodules, whose own settings could name a program as a filter.
+    """
+    rows = git.ask(workspace.root, "status", *_STATUS) or b""
     paths = [row[3:] for row in rows.decode(errors="replace").split("\0") if row]
     return [path for path in paths if not path.startswith(OWN_PREFIXES)]
 

@@ -1,7 +1,7 @@
 """Ask git about a work tree, by starting it as a process.
 
-The program is looked for in absolute folders of the PATH, outside of the work tree, so a repository
-cannot bring a git of its own.
+The program is looked for in absolute folders of the PATH, outside of the repository, which cannot
+bring a git of its own. No program is run that the repository's settings name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 
 from holdfast.errors import Refused
 from holdfast.system.disk import Disk
-from holdfast.workspace.location import is_inside
+from holdfast.workspace.location import is_in_repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 60
 _QUIET = (
     "core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=false",
-    "safe.bareRepository=explicit",
+    "safe.bareRepository=explicit", "log.showSignature=false",
 )  # fmt: skip
 """Keep git from running programs that a repository names, and from taking a folder for a
 repository only because its files look like one."""
@@ -51,6 +51,9 @@ _NUMSTAT = (
     "-z",
 )  # fmt: skip
 _COMMIT_ID = re.compile(r"[0-9a-fA-F]{4,64}")
+_BLOCK_BYTES = 1 << 20
+_MAX_COUNTED_BYTES = 256 * _BLOCK_BYTES
+"""The size of all untracked files together whose lines are counted."""
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
@@ -124,20 +127,22 @@ def _start(
 def which(name: str, root: str | None = None) -> str | None:
     """Return the program that the PATH leads to; ``None`` if there is none.
 
-    Relative folders do not count, nor does anything inside the work tree at ``root``.
+    Relative folders do not count, nor does anything in the repository of the work tree ``root``.
     """
     for folder in _folders(root):
         path = os.path.join(folder, name)
         is_program = os.path.isfile(path) and os.access(path, os.X_OK)
-        if is_program and (root is None or not is_inside(path, root)):
+        if is_program and (root is None or not is_in_repository(path, root)):
             return path
     return None
 
 
 def _folders(root: str | None) -> list[str]:
-    """Return the absolute folders of the PATH that are not in the work tree."""
+    """Return the absolute folders of the PATH that are not in the repository."""
     folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
-    return [path for path in folders if root is None or not is_inside(path, root)]
+    if root is None:
+        return list(folders)
+    return [path for path in folders if not is_in_repository(os.path.join(path, "x"), root)]
 
 
 def answer(process: subprocess.Popen[bytes] | None, stdin: bytes = b"") -> bytes | None:
@@ -259,16 +264,25 @@ def lines_added(root: str, base: str | None, since: str) -> dict[str, int]:
         if path:
             lines[path] = int(added) if added.isdigit() else 0
     untracked = ask(root, "ls-files", "-z", "--others", "--exclude-standard") or b""
+    left = _MAX_COUNTED_BYTES
     for path in untracked.decode(errors="surrogateescape").split("\0"):
         if path:
-            lines[path] = _count_lines(os.path.join(root, path))
+            lines[path], read = _count_lines(os.path.join(root, path), left)
+            left -= read
     return lines
 
 
-def _count_lines(path: str) -> int:
-    """Return the lines of a file; 0 if it is a link or cannot be read."""
+def _count_lines(path: str, most: int) -> tuple[int, int]:
+    """Return the lines and the size of a file.
+
+    Both are 0 if it is a link, cannot be read, or has more than ``most`` bytes.
+    """
     try:
         with open(Disk().open_read(path), "rb") as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+            size = os.fstat(file.fileno()).st_size
+            if size > most:
+                return 0, 0
+            blocks = iter(lambda: file.read(_BLOCK_BYTES), b"")
+            return sum(block.count(b"\n") for block in blocks), size
     except OSError:
-        return 0
+        return 0, 0

@@ -32,11 +32,19 @@ PATTERN_LIMIT_S = 2.0
 """The time that all patterns of the settings have for one text."""
 _MAX_PATTERN_BYTES = 256 * 1024 * 1024
 _MAX_VALUE_CHARS = 32 * 1024
-_SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "KEY")
+_SECRET_NAMES = (
+    "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "KEY",
+    "COOKIE",
+)  # fmt: skip
+_SECRET_PARTS = frozenset({"PASS", "PWD", "PAT", "AUTH", "BEARER"})
+"""Whole parts of a name, between underscores: in longer words they mean something else."""
+_WORK_FOLDERS = ("PWD", "OLDPWD")
+_ADDRESS = re.compile(r"://[^\s/@:]{0,256}:([^\s/@]{1,4096})@")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _TOO_SLOW = f"{MASK} (all of it: the patterns under mask in the settings were not done in time)"
 
 _KEY = (
-    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key"
+    r"(?:pass(?:word|wd|phrase|code)|(?<=[_-])pass(?![a-z])|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key"
     r"|private[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key)"
 )
 _HARMLESS = r"(?:none|null|true|false|str|int|bool|bytes|optional)\b"
@@ -60,6 +68,14 @@ _TOKENS = (
     r"|npm_[A-Za-z0-9]{30,}+|pypi-[\w-]{40,}+|hf_[A-Za-z0-9]{30,}+"
     r"|SG\.[\w-]{16,}+\.[\w-]{16,}+|do[opr]_v1_[a-f0-9]{32,}+|dapi[a-f0-9]{32}"
     r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|hv[sb]\.[\w-]{20,}+|AGE-SECRET-KEY-1[A-Z0-9]{50,}+"
+    r"|dckr_pat_[\w-]{20,}+|rubygems_[a-f0-9]{40,}+|sq0[a-z]{3}-[\w-]{20,}+|LTAI[A-Za-z0-9]{12,}+"
+    r"|(?:lin_api|ntn|gsk|sbp|nfp|r8|fm2)_[A-Za-z0-9]{30,}+|PMAK-[a-f0-9-]{50,}+"
+    r"|dp\.[a-z]{2,5}\.[A-Za-z0-9]{40,}+|AT(?:ATT|CTT|BB)[\w=-]{24,}+|gl(?:sa|c)_[\w+/=-]{30,}+"
+    r"|(?:xai|pplx|tskey)-[\w-]{30,}+|NRAK-[A-Z0-9]{20,}+|sntry[su]_[\w+/=-]{30,}+"
+    r"|pscale_[a-z]{2,5}_[\w.-]{30,}+|fig[a-z]_[\w-]{30,}+|HRKU-[\w-]{30,}+|pul-[a-f0-9]{40}"
+    r"|EZ[AT]K[A-Za-z0-9]{50,}+|FLWSECK[\w-]{12,}+|AKCp[A-Za-z0-9]{40,}+|SK[a-f0-9]{32}"
+    r"|key-[a-f0-9]{32}|[a-f0-9]{32}-us[0-9]{1,2}|[0-9]{8,10}:AA[\w-]{30,}+"
+    r"|[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}+"
     r"|eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+)*+"  # JSON web tokens
     r")"
 )
@@ -72,6 +88,10 @@ _PREFIXES = (
     "akia", "asia", "abia", "acca", "a3t", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
     "gl", "xox", "xapp-", "k_live_", "k_test_", "whsec_", "sk-", "aiza", "ya29.", "gocspx-", "npm_",
     "pypi-", "hf_", "sg.", "_v1_", "dapi", "shp", "hvs.", "hvb.", "age-secret-key-", "eyj",
+    "dckr_pat_", "rubygems_", "sq0", "ltai", "lin_api_", "ntn_", "gsk_", "sbp_", "nfp_", "r8_",
+    "fm2_", "pmak-", "dp.", "atatt", "atctt", "atbb", "xai-", "pplx-", "tskey-", "nrak-", "sntry",
+    "pscale_", "fig", "hrku-", "pul-", "ezak", "eztk", "flwseck", "akcp", "sk", "key-", "-us",
+    ":aa", ".atlasv1.",
 )  # fmt: skip
 _REST = rf"\g<1>{MASK}"
 _SHAPES: tuple[tuple[tuple[str, ...], str, str], ...] = (
@@ -90,7 +110,29 @@ _SHAPES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         MASK,
     ),
     (_PREFIXES, _TOKENS, MASK),
-    (("hooks.slack.com",), r"(hooks\.slack\.com/(?:services|workflows)/)[\w/-]{10,}+", _REST),
+    # A token of Discord, which begins with any of these letters.
+    ((".",), r"(?<![A-Za-z0-9])[MNO][\w-]{22,26}\.[\w-]{6}\.[\w-]{25,}+", MASK),
+    (
+        ("hook",),
+        (
+            r"(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/"
+            r"|webhook\.office\.com/webhookb2/)[\w@/-]{10,}+"
+        ),
+        _REST,
+    ),
+    # A signed address.
+    (
+        ("sig",),
+        r"(?i)([?&](?:sig|signature|x-(?:amz|goog)-signature)=)(?!\[masked\])[^\s&\"'<>]{8,4096}+",
+        _REST,
+    ),
+    # A key of PuTTY, and one as JSON.
+    (
+        ("private-lines",),
+        r"(Private-Lines: [0-9]{1,4})(?:\s{1,3}+[A-Za-z0-9+/=]{16,}+)++",
+        rf"\g<1>\n{MASK}",
+    ),
+    (('"kty"',), r'("(?:d|p|q|dp|dq|qi|k)"\s{0,8}+:\s{0,8}+")[\w-]{16,}+', _REST),
     # A header.
     (
         ("authorization",),
@@ -112,7 +154,29 @@ _SHAPES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("://",), r"(://)[^\s/@:\"'\[\]]{16,4096}+(?=@)", _REST),
     (
         ("-u", "--user"),
-        r"((?<!\S)(?:-u|--user)[ =]['\"]?[^\s:'\"]{1,256}+:)(?!\[masked\])[^\s'\"]++",
+        r"((?<!\S)(?:-u[ =]?|--user[ =])['\"]?[^\s:'\"]{1,256}+:)(?!\[masked\])[^\s'\"]++",
+        _REST,
+    ),
+    # An element, a pair, a line of .netrc.
+    (
+        _WORDS,
+        (
+            rf"(?i)(<[\w:-]{{0,40}}?{_KEY}[\w-]{{0,40}}+>)(?!\[masked\])"
+            r"[^<\n]{1,4096}+(?=</)"
+        ),
+        _REST,
+    ),
+    (
+        _WORDS,
+        (
+            rf"(?i)([\"'][\w-]{{0,40}}?{_KEY}[\w-]{{0,40}}+[\"'],[ \t]{{0,8}}+[\"'])"
+            r"(?!\[masked\])[^\"'\n]{4,4096}+(?=[\"'][)\]])"
+        ),
+        _REST,
+    ),
+    (
+        ("login",),
+        r"(?i)(\blogin\s{1,8}+\S{1,256}+\s{1,8}+password\s{1,8}+)(?!\[masked\])\S{1,4096}+",
         _REST,
     ),
     # An option or an assignment whose name says what its value is.
@@ -158,7 +222,7 @@ def masker(root: str) -> Mask:
 
 def mask(text: str) -> str:
     """Mask the values of this process's variables, and the shapes of common secrets."""
-    text = _without_values(text, secret_values(os.environ))
+    text = _without_values(text, _spellings(secret_values(os.environ)))
     lower = text.lower()
     for hints, shape, replacement in _COMPILED:
         if any(hint in lower for hint in hints):
@@ -187,15 +251,42 @@ def _masked(value: Json, mask: Mask) -> Json:
 def secret_values(env: Mapping[str, str]) -> list[str]:
     """Return the values of variables that are named like secrets, the longest first.
 
-    The value of a variable is no secret if it is short, or the path of a file that exists.
+    The value of a variable is no secret if it is short, or the path of a file that exists. The
+    password in an address is one, whatever the variable is called.
     """
     values = set()
     for name, value in env.items():
-        is_named_so = any(word in name.upper() for word in _SECRET_NAMES)
+        if len(value) > _MAX_VALUE_CHARS:
+            continue
         is_path = value.startswith("/") and os.path.exists(value)
-        if is_named_so and not is_path and len(value) <= _MAX_VALUE_CHARS:
+        if _is_secret_name(name.upper()) and not is_path:
             values |= {value, value.strip(), *map(str.strip, value.splitlines())}
+        values |= set(_ADDRESS.findall(value))
     return sorted((value for value in values if len(value) >= MIN_VALUE_CHARS), key=len)[::-1]
+
+
+def _is_secret_name(name: str) -> bool:
+    is_part = name not in _WORK_FOLDERS and not _SECRET_PARTS.isdisjoint(name.split("_"))
+    return is_part or any(word in name for word in _SECRET_NAMES)
+
+
+def _spellings(values: list[str]) -> list[str]:
+    """Return values also as programs print them: in JSON, Python, an address, hex and base64."""
+    from binascii import b2a_base64
+    from json import dumps
+
+    spelled = set(values)
+    for value in values:
+        raw = value.encode(errors="surrogateescape")
+        as_json, as_ascii = dumps(value, ensure_ascii=False)[1:-1], dumps(value)[1:-1]
+        in_address = "".join([chr(b) if b in _UNRESERVED else f"%{b:02X}" for b in raw])
+        spelled |= {as_json, as_ascii, in_address, in_address.replace("%2F", "/"), repr(raw)[2:-1]}
+        spelled |= {in_address.replace("%20", "+"), raw.hex()}
+        # What stands before the value shifts its base64; its first and last digits have other bits.
+        for shift in range(3):
+            digits = b2a_base64(b"\0" * shift + raw, newline=False).decode()
+            spelled.add(digits[-(-shift * 4 // 3) : (shift + len(raw)) * 4 // 3])
+    return sorted(spelled, key=len)[::-1]
 
 
 def _without_values(text: str, values: list[str]) -> str:

@@ -39,6 +39,10 @@ _STATUS = (
 _ORDINARY = ("H 100", "H 120")
 """The beginnings of rows of ``ls-files`` for files and links that ``status`` checks."""
 _BLOCK_BYTES = 1024 * 1024
+_MAX_HASHED_BYTES = 2 * 1024**3
+"""The size of all changed files together whose content is read; of the largest ones it is not."""
+_MAX_FILES = 500_000
+"""The number of files that are looked at in a folder outside git."""
 
 
 def read(workspace: Workspace) -> Tree:
@@ -173,7 +177,7 @@ def _is_repository(path: str) -> bool:
 def _hash_files(repository: git.Repository, names: list[str]) -> Tree:
     """Return files with the hashes that git would give them after a commit."""
     root = repository.root
-    tree: Tree = {}
+    tree, names = _without_largest(root, names)
     plain: list[tuple[str, str]] = []
     for name in names:
         mode = _mode(os.path.join(root, name))
@@ -194,6 +198,34 @@ def _hash_files(repository: git.Repository, names: list[str]) -> Tree:
     for (name, mode), hashed in zip(plain, hashes, strict=False):
         tree[name] = f"{mode} {hashed}"
     return _with_unread(tree)
+
+
+def _without_largest(root: str, names: list[str]) -> tuple[Tree, list[str]]:
+    """Return the files that are too large to be read, and the names of the others.
+
+    A sparse file of any size takes up no room in an archive. In place of its content stands what
+    changes with every write: its size, inode and change time, which nobody can set.
+    """
+    sizes = {name: _size_of(os.path.join(root, name)) for name in names}
+    if sum(sizes.values()) <= _MAX_HASHED_BYTES:
+        return {}, names
+    tree: Tree = {}
+    total = 0
+    for name in sorted(names, key=lambda name: (sizes[name], name)):
+        total += sizes[name]
+        if total > _MAX_HASHED_BYTES and sizes[name]:
+            path = os.path.join(root, name)
+            tree[name] = f"{_mode(path)} {digest(repr(_stamp(path)).encode())}"
+    return tree, [name for name in names if name not in tree]
+
+
+def _size_of(path: str) -> int:
+    """Return the size of an ordinary file; 0 for anything else."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _with_unread(tree: Tree) -> Tree:
@@ -251,15 +283,20 @@ def _hash_blob(size: int, blocks: Iterable[bytes]) -> str:
 
 def _read_folder(root: str) -> Tree:
     """Return the files of a folder outside git."""
-    tree: Tree = {}
+    names: list[str] = []
     unread: list[OSError] = []
     for folder, folders, files in os.walk(root, onerror=unread.append):
         folders[:] = sorted(name for name in folders if name != ".git")
-        for name in [*files, *folders]:
-            full = os.path.join(folder, name)
-            mode = _mode(full)
-            if mode and mode != _SUBMODULE:
-                tree[os.path.relpath(full, root)] = f"{mode} {_hash_file(full, mode)}"
+        prefix = os.path.relpath(folder, root)
+        names += [os.path.normpath(os.path.join(prefix, name)) for name in (*files, *folders)]
+        if len(names) > _MAX_FILES:
+            return {_UNKNOWN: f"there are more than {_MAX_FILES:,} files"}
+    tree, names = _without_largest(root, names)
+    for name in names:
+        full = os.path.join(root, name)
+        mode = _mode(full)
+        if mode and mode != _SUBMODULE:
+            tree[name] = f"{mode} {_hash_file(full, mode)}"
     if unread:
         tree[_UNKNOWN] = f"{os.path.relpath(unread[0].filename, root)} cannot be read"
     return _with_unread(tree)

@@ -104,6 +104,8 @@ class Keeper:
         ledger = None
         if share is not None and share.workspace.home == self.workspace.home:
             ledger = share.store.ledger
+            # It waits for the garbage collector, which counts objects and not their bytes.
+            share.store.files.forget()
         self.store: Store = Store(
             self.workspace, disk or Disk(), clock_ms or _system_clock_ms, sleep, who, wait, ledger
         )

@@ -20,11 +20,11 @@ from holdfast.core import diff, json_text
 from holdfast.core.workflow import is_active
 from holdfast.core.workflow.edits import as_imported
 from holdfast.errors import HoldfastError, Refused
-from holdfast.evidence import git
 from holdfast.formats import is_log, is_workflow
 from holdfast.keeper.audit import Chain
 from holdfast.storage.database import NAME, Database
 from holdfast.storage.ledger import OWN_STREAM, BadEvent, line_of, row_of
+from holdfast.workspace.git_index import tracked_files
 from holdfast.workspace.location import OLD_LEDGER, is_own_ledger, names_in
 
 TYPE_CHECKING = False
@@ -266,7 +266,8 @@ def upgrade(session: Session) -> None:
 def _move_into_git(store: Store) -> bool:
     """Move a ledger from before ``git init`` into git's folder; return False if it does not exist.
 
-    A ledger that is not on this person's list came with the folder and is not trusted.
+    A ledger that is not on this person's list came with the folder and is not trusted. Nor is one
+    that git tracks: others could have changed it.
     """
     workspace = store.workspace
     source = os.path.join(workspace.root, ".claude", "holdfast")
@@ -274,6 +275,7 @@ def _move_into_git(store: Store) -> bool:
     if (
         source == workspace.home
         or not os.path.exists(path)
+        or _is_tracked(store, source)
         or not is_own_ledger(source, workspace.root)
     ):
         return False
@@ -290,6 +292,19 @@ def _move_into_git(store: Store) -> bool:
     return True
 
 
+def _is_tracked(store: Store, folder: str) -> bool:
+    """Return True if git tracks a file in this folder of the workspace or of its main worktree."""
+    workspace = store.workspace
+    if workspace.git is None:
+        return False
+    common = workspace.common or workspace.git
+    folders_by_git = {common: workspace.project, workspace.git: workspace.root}
+    return any(
+        tracked_files(git, common, (os.path.join(os.path.relpath(folder, top), ""),))
+        for git, top in folders_by_git.items()
+    )
+
+
 def _take_in_0_1(session: Session) -> None:
     """Import a version 0.1 ledger, unless it came with the repository. Its files are kept."""
     store = session.store
@@ -298,7 +313,7 @@ def _take_in_0_1(session: Session) -> None:
     if not rows:
         return
     name = os.path.relpath(folder, store.workspace.root)
-    if store.workspace.git and git.ask(store.workspace.root, "ls-files", "--", folder):
+    if _is_tracked(store, folder):
         store.note(
             f"the ledger of version 0.1 in {name} came with the repository and was not taken in; "
             f"if it is yours: holdfast import {name}/{OLD_LEDGER}"

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _COLLECT_AFTER_OBJECTS = 2_000
 """Keeps the garbage of calls below a megabyte."""
+_MAX_SUBSCRIPTIONS = 1_000
+_MAX_URI = 2_000
 
 
 class App:
@@ -199,17 +201,30 @@ class Server:
         return self._app.call(request.text("name"), arguments, RequestContext(self, request))
 
     def _subscribe(self, request: Message) -> Fields:
-        self._subscribed.add(request.text("uri"))
+        uri = request.text("uri")
+        self._check_room(len(self._subscribed | {uri}), [uri])
+        self._subscribed.add(uri)
         return {}
 
     def _unsubscribe(self, request: Message) -> Fields:
         self._subscribed.discard(request.text("uri"))
         return {}
 
+    def _check_room(self, number: int, uris: list[str]) -> None:
+        """Raise ``ProtocolError`` if a client subscribes to more than can be remembered."""
+        if number > _MAX_SUBSCRIPTIONS or any(len(uri) > _MAX_URI for uri in uris):
+            message = (
+                f"at most {_MAX_SUBSCRIPTIONS} subscriptions are kept, to addresses of at most "
+                f"{_MAX_URI} characters"
+            )
+            raise ProtocolError(messages.BAD_PARAMS, message)
+
     def _listen(self, request: Message) -> None:
         filters = request.params.get("notifications")
         uris = filters.get("resourceSubscriptions") if isinstance(filters, dict) else None
         uris = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
+        others = [listed for key, listed in self._listening.items() if key != request.id]
+        self._check_room(len(others) + sum(map(len, others)) + 1 + len(uris), uris)
         self._listening[request.id] = set(uris)
         accepted = {"resourceSubscriptions": uris} if uris else {}
         meta = {messages.SUBSCRIPTION_KEY: request.id}

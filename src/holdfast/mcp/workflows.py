@@ -17,7 +17,7 @@ from holdfast.answers import workflow_view
 from holdfast.core import json_text
 from holdfast.core.briefing import quoted
 from holdfast.core.next_step import step_of_hint
-from holdfast.core.visible import clean_json
+from holdfast.core.visible import clean, clean_json
 from holdfast.errors import HoldfastError, Refused
 from holdfast.mcp import workflow_tools
 from holdfast.mcp.messages import (
@@ -88,7 +88,7 @@ class WorkflowApp(App):
         tool = workflow_tools.CALLS.get(name)
         if tool is None:
             data = {"tools": list(workflow_tools.CALLS)}
-            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {name[:80]}", data)
+            raise ProtocolError(BAD_PARAMS, f"Unknown tool: {clean(name[:80])}", data)
         try:
             workflow_tools.check_arguments(name, arguments)
         except Refused as error:

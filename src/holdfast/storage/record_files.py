@@ -57,6 +57,11 @@ class RecordFiles:
             self._remembered_bytes = len(data)
         self._written[path] = event_hash, data
 
+    def forget(self) -> None:
+        """Forget what was remembered: nobody will ask again."""
+        self._written.clear()
+        self._remembered_bytes = 0
+
     def wrote(self, path: str, event_hash: str, data: bytes) -> bool:
         """Return True if this process wrote these bytes as the record of that event."""
         return self._written.get(path) == (event_hash, data)

@@ -130,14 +130,16 @@ class Disk:
     ) -> None:
         """Append to a file; create it with this mode if it does not exist.
 
-        With ``is_own``, refuse a link and a pipe.
+        Raise ``OSError`` for anything but a file, and with ``is_own`` for a link to one.
         """
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
         if is_own:
-            flags |= os.O_NOFOLLOW | os.O_NONBLOCK
+            flags |= os.O_NOFOLLOW
         is_new = not os.path.exists(path)
         fd = os.open(path, flags | os.O_CREAT, mode)
         try:
+            if not S_ISREG(os.fstat(fd).st_mode):
+                raise _not_ordinary(path)
             if is_new:
                 _settle_new(fd, path, mode)
             self.write(fd, data)

@@ -22,8 +22,11 @@ _MAX_SHARED = 4
 """The number of parts of a split index that are read. Git removes those that are not used."""
 
 
-def tracked_files(git: str, common: str) -> list[str]:
-    """Return the paths of Holdfast's files in the index of a worktree, as far as it can be read."""
+def tracked_files(git: str, common: str, prefixes: tuple[str, ...] = OWN_PREFIXES) -> list[str]:
+    """Return the paths in the index of a worktree that begin with one of the prefixes.
+
+    The default are those of Holdfast's files. The index is read as far as that is possible.
+    """
     names = [os.path.join(git, "index")]
     # An index may be split: most of its paths are in a file beside it.
     names += [os.path.join(common, name) for name in _shared_names(common)]
@@ -34,9 +37,9 @@ def tracked_files(git: str, common: str) -> list[str]:
         except OSError:
             continue
         if int.from_bytes(data[4:8], "big") == _SHORTENED:
-            paths.update(_in_shortened(data))
+            paths.update(_in_shortened(data, prefixes))
         else:
-            paths.update(_in_whole(data))
+            paths.update(_in_whole(data, prefixes))
     return sorted(paths)
 
 
@@ -48,22 +51,22 @@ def _shared_names(common: str) -> list[str]:
         return []
 
 
-def _in_whole(data: bytes) -> set[str]:
+def _in_whole(data: bytes, prefixes: tuple[str, ...]) -> set[str]:
     """Return our paths in an index that has whole paths, each after its flags with its length."""
     paths = set()
-    for prefix in OWN_PREFIXES:
-        start = data.find(prefix.encode())
+    for prefix in map(os.fsencode, prefixes):
+        start = data.find(prefix)
         while start >= 0:
             path = data[start : start + _MAX_PATH_BYTES].partition(b"\0")[0]
             flags = (data[start - 2 : start], data[start - 4 : start - 2])
             lengths = [int.from_bytes(field, "big") & _LENGTH_MASK for field in flags]
             if min(len(path), _LENGTH_MASK) in lengths:
                 paths.add(path.decode(errors="surrogateescape"))
-            start = data.find(prefix.encode(), start + 1)
+            start = data.find(prefix, start + 1)
     return paths
 
 
-def _in_shortened(data: bytes) -> set[str]:
+def _in_shortened(data: bytes, prefixes: tuple[str, ...]) -> set[str]:
     """Return our paths in an index of version 4, whose every path depends on the one before."""
     paths = set()
     path, at = b"", 12
@@ -79,7 +82,7 @@ def _in_shortened(data: bytes) -> set[str]:
             break  # It is damaged, or its names are longer than those of SHA-1.
         at = end + 1
         name = path.decode(errors="surrogateescape")
-        if name.startswith(OWN_PREFIXES):
+        if name.startswith(prefixes):
             paths.add(name)
     return paths
 

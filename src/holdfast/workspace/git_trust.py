@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.workspace.location import is_inside, parse_git_settings, read_text
+from holdfast.workspace.location import is_in_repository, parse_git_settings, read_text
 
 _MAX_BYTES = 1 << 20
 
@@ -48,7 +48,7 @@ def _protected_settings(root: str) -> dict[str, list[str]]:
         system = []
     settings: dict[str, list[str]] = {}
     for path in (*system, *own):
-        if not is_inside(path, root):
+        if not is_in_repository(path, root):
             parse_git_settings(read_text(os.path.sep, path, _MAX_BYTES), settings)
     count = environ.get("GIT_CONFIG_COUNT", "")
     for number in range(int(count) if count.isdecimal() else 0):

@@ -66,6 +66,8 @@ _OBJECT_START_BYTES = 64
 """Enough of a compressed object to tell its kind."""
 _ACROSS = "GIT_DISCOVERY_ACROSS_FILESYSTEM"
 """The variable with which git looks for a repository on the file systems above, too."""
+_CEILINGS = "GIT_CEILING_DIRECTORIES"
+"""The variable with the folders in which git does not look for a repository on its way up."""
 _IN_A_PROJECT = "run holdfast in a project's folder"
 _MAX_READ_BYTES = 16 * 1024 * 1024
 _MAX_CONTAINED_FOLDERS = 100
@@ -94,11 +96,11 @@ def person_folder(
 ) -> str | None:
     """Return the folder of a person's own settings and approvals, which are trusted.
 
-    Return ``None`` if it is inside the workspace at ``root``: whoever made the repository could
+    Return ``None`` if it is in the repository of the workspace at ``root``: whoever made that could
     have put anything there.
     """
     folder = person_path(variable, default)
-    return None if is_inside(folder, root) else folder
+    return None if is_in_repository(folder, root) else folder
 
 
 def _list_of_ledgers(root: str) -> str | None:
@@ -479,7 +481,12 @@ def _find(start: str) -> Workspace:
             stat = None
         if stat is not None and not _is_odd(stat, folder):
             # A ledger in the work tree may have come with a clone.
-            if inner is not None and inner.has_ledger() and not inner.has_foreign_ledger():
+            if (
+                inner is not None
+                and inner.has_ledger()
+                and not inner.has_foreign_ledger()
+                and not _is_tracked(inner.home, folder)
+            ):
                 return inner
             return _in_git(folder, stat)
         if inner is None and _is_own_folder(os.path.join(folder, ".claude", "holdfast"), folder):
@@ -488,12 +495,32 @@ def _find(start: str) -> Workspace:
             # These files may be part of a clone, so no other setting in them is trusted.
             inner = Workspace(folder, folder, folder) if _is_bare(folder) else None
         above = os.path.dirname(folder)
-        if above == folder:
+        if above == folder or _is_ceiling(above):
             return inner or Workspace(start)
         device = os.stat(folder).st_dev if device is None else device
         if os.stat(above).st_dev != device and not os.environ.get(_ACROSS):
             return inner or Workspace(start)  # Git does not look on another file system.
         folder = above
+
+
+def _is_tracked(home: str, root: str) -> bool:
+    """Return True if git tracks files of a ledger's folder in the work tree at ``root``.
+
+    Such a ledger is the team's. It may have been this person's before the team had it.
+    """
+    from holdfast.workspace.git_index import tracked_files
+
+    pointer = os.path.join(root, ".git")
+    git = _git_folder(pointer) if os.path.isfile(pointer) else pointer
+    prefix = os.path.join(os.path.relpath(home, root), "")
+    return bool(tracked_files(git, _common_folder(root), (prefix,)))
+
+
+def _is_ceiling(folder: str) -> bool:
+    """Return True if the person told git not to look for a repository in this folder."""
+    ceilings = os.environ.get(_CEILINGS, "").split(os.pathsep)
+    real = os.path.realpath(folder) if any(ceilings) else ""
+    return any(os.path.isabs(path) and os.path.realpath(path) == real for path in ceilings)
 
 
 def _in_git(root: str, stat: os.stat_result) -> Workspace:
@@ -520,7 +547,7 @@ def _in_git(root: str, stat: os.stat_result) -> Workspace:
     worktrees = os.path.join(common, "worktrees")
     # Git keeps a linked worktree's folder in the repository; any other one is not its worktree.
     if shared and os.path.realpath(os.path.dirname(git)) == os.path.realpath(worktrees):
-        _check_points_back(git, pointer)
+        _check_points_back(git, root)
         main, _ = _main_root(common)
         is_there = main is not None and _leads_to(main, common)
         return Workspace(root, git, common, _worktree_name(git), main if is_there else None)
@@ -638,18 +665,19 @@ def _bare_value(value: str) -> str:
     return value.partition("#")[0].partition(";")[0].strip()
 
 
-def _check_points_back(git: str, pointer: str) -> None:
-    """Raise ``Refused`` if a linked worktree's git folder does not name this ``.git`` file.
+def _check_points_back(git: str, root: str) -> None:
+    """Raise ``Refused`` if a linked worktree's git folder does not name this folder.
 
-    Else any folder could say that it is a worktree of another project, and get its ledger.
+    Else any folder could say that it is a worktree of another project, and get its ledger. The
+    folders are compared, not the ``.git`` files: a link leads to the same file from anywhere.
     """
-    named = os.path.join(git, _read(os.path.join(git, "gitdir")))
-    if _is_same_folder(named, pointer):
+    named = os.path.dirname(os.path.join(git, _read(os.path.join(git, "gitdir"))))
+    if _is_same_folder(named, root):
         return
     raise Refused(
         "not_ready",
-        f"{pointer} names the worktree {os.path.basename(git)}, which git has at "
-        f"{os.path.dirname(os.path.normpath(named))}",
+        f"{os.path.join(root, '.git')} names the worktree {os.path.basename(git)}, which git has "
+        f"at {os.path.normpath(named)}",
         "if you moved it: git worktree repair",
     )
 
@@ -682,6 +710,32 @@ def _worktree_name(git: str) -> str:
 def is_inside(path: str, root: str) -> bool:
     """Return True if a path, with its links resolved, is below the root."""
     return os.path.realpath(path).startswith(os.path.join(os.path.realpath(root), ""))
+
+
+def is_in_repository(path: str, root: str) -> bool:
+    """Return True if a path is below the work tree at ``root``, or elsewhere in its repository.
+
+    That is in another work tree of it, or in git's folder. Links are resolved.
+    """
+    if is_inside(path, root):
+        return True
+    common = _common_folder(root)
+    is_only_worktree = common == os.path.join(root, ".git") and not os.path.isdir(
+        os.path.join(common, "worktrees")
+    )
+    folder = os.path.realpath(path)
+    while not is_only_worktree and folder != os.path.dirname(folder):
+        if any(_is_same_folder(part, common) for part in (folder, _common_folder(folder))):
+            return True
+        folder = os.path.dirname(folder)
+    return False
+
+
+def _common_folder(root: str) -> str:
+    """Return the git folder that the work tree at ``root`` shares with others, if it is one."""
+    pointer = os.path.join(root, ".git")
+    git = _git_folder(pointer) if os.path.isfile(pointer) else pointer
+    return os.path.normpath(os.path.join(git, _read(os.path.join(git, "commondir"))))
 
 
 def read_text(root: str, path: str, most_bytes: int) -> str:

@@ -43,6 +43,8 @@ _SHIPPED_FOLDER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes"
 )
 _EXACT_INTEGERS = 2**53
+_MAX_RECIPES = 500
+"""The number of files of one folder that count."""
 
 
 class BadRecipe(Refused):
@@ -154,10 +156,9 @@ def _files_by_name(root: str | None) -> dict[str, str]:
             continue
         except OSError as error:
             raise unreadable(folder, error) from error
-        for name in names:
-            stem, suffix = os.path.splitext(name)
-            if suffix == ".toml":
-                files[stem] = os.path.join(folder, name)
+        stems = [name.removesuffix(".toml") for name in names if name.endswith(".toml")]
+        for stem in stems[:_MAX_RECIPES]:
+            files[stem] = os.path.join(folder, f"{stem}.toml")
     return files
 
 

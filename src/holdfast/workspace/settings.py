@@ -15,6 +15,7 @@ from holdfast.workspace.location import (
     MILESTONES,
     PERSON_SETTINGS,
     TEAM_SETTINGS,
+    is_in_repository,
     is_inside,
     person_path,
     read_start,
@@ -148,11 +149,11 @@ def mentions(root: str, key: bytes) -> bool:
 def _files(root: str) -> tuple[tuple[str, str, str | None], ...]:
     """Return path and name of the team's and the person's file, and the folder it must be in.
 
-    A person's file inside the workspace is not read: whoever made the repository could have put it
+    A person's file in the repository is not read: whoever made the repository could have put it
     there.
     """
     person = os.path.join(person_path(), PERSON_SETTINGS)
-    if os.path.lexists(person) and is_inside(person, root):
+    if os.path.lexists(person) and is_in_repository(person, root):
         person = os.devnull
     return (os.path.join(root, TEAM), TEAM, root), (person, person, None)
 
