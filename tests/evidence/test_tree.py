@@ -5,6 +5,7 @@ import tracemalloc
 
 import pytest
 
+from holdfast.core.workflow.needs import UNKNOWN_TREE
 from holdfast.evidence import tree
 from holdfast.workspace import location
 from support.git_template import make_repository, run_git
@@ -139,3 +140,13 @@ def test_a_file_that_is_staged_between_two_reads_is_read_again(repository):
     repository.write("a.txt", "one\n")
     repository.git("add", "-A")
     assert repository.digest() == before
+
+
+@pytest.mark.parametrize("size", [40, 60, 84, 96, 100])
+def test_an_index_that_was_cut_off_is_no_way_into_the_repository_without_end(repository, size):
+    """After a power cut, git finds files like ``./`` in it."""
+    repository.write("b.txt", "two\n")
+    repository.commit()
+    before = repository.digest()
+    os.truncate(repository.path / ".git" / "index", size)
+    assert repository.digest() in (before, f"{UNKNOWN_TREE}git's index is damaged")
