@@ -5,6 +5,7 @@ import tracemalloc
 
 import pytest
 
+from holdfast.core.workflow.needs import UNKNOWN_TREE
 from holdfast.evidence import git, tree
 from holdfast.workspace import location
 from holdfast.workspace.location import find
@@ -184,3 +185,13 @@ def test_the_smallest_files_are_read_first_up_to_the_limit(tmp_path, monkeypatch
     assert files["b"] == again[os.path.join("other", "b")]
     assert {name for name in files if len(files[name].split()[1]) != 40} == {"a"}
     assert {name for name in again if len(again[name].split()[1]) != 40} == {"a", "c"}
+
+
+@pytest.mark.parametrize("size", [40, 60, 84, 96, 100])
+def test_an_index_that_was_cut_off_is_no_way_into_the_repository_without_end(repository, size):
+    """After a power cut, git finds files like ``./`` in it."""
+    repository.write("b.txt", "two\n")
+    repository.commit()
+    before = repository.digest()
+    os.truncate(repository.path / ".git" / "index", size)
+    assert repository.digest() in (before, f"{UNKNOWN_TREE}git's index is damaged")

@@ -1,5 +1,7 @@
 """``WORKFLOW-STATUS.yaml``: only values change, and what cannot be read is named by its line."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,3 +204,20 @@ def test_what_cannot_be_read_is_named_by_its_line(raw, line, why):
     with pytest.raises(BadFile) as bad:
         Status(raw)
     assert (bad.value.line, why in bad.value.why) == (line, True), bad.value
+
+
+@pytest.mark.parametrize("line", ["# a comment\n", "\r\n"])
+def test_many_lines_before_the_map_take_no_time(line):
+    """Each of them could once be matched in two ways, so that twenty took a million steps."""
+    begin = time.process_time()
+    after = Status(f"{line * 23}status: created\n".encode()).with_values(VALUES, PROGRESS)
+    assert time.process_time() - begin < 0.3
+    assert b"status: in_progress" in after
+
+
+@pytest.mark.parametrize("first", ["--- # the board", "---", "# a\n%YAML 1.2\n---  # b"])
+def test_what_stands_before_and_after_the_map_stays(first):
+    before = f"{first}\nstatus: created\n...\n# notes\n"
+    after = Status(before.encode()).with_values(VALUES, PROGRESS)
+    assert after.startswith(f"{first}\nstatus: in_progress\n".encode())
+    assert after.endswith(b"\n...\n# notes\n")

@@ -68,6 +68,12 @@ def test_events_of_ended_workflows_move_and_are_still_read(shop):
     assert keeper.verify(everything=True).ok
 
 
+def test_nothing_but_the_archive_is_left_beside_the_ledger(shop):
+    before = set(os.listdir(shop.path(HOME)))
+    shop.archive()
+    assert set(os.listdir(shop.path(HOME))) - before == {"archives"}
+
+
 def test_only_what_ended_before_the_date_moves(shop):
     """Each one's last event is that its record left the folder, ten days after its end."""
     assert shop.archive("35d").rows == []

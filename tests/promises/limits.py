@@ -1,7 +1,13 @@
 """Bounds that are missing, each noticed by a test; rows of ``mutations``."""
 
+import re
+
 from promises.mutating import Mutation, answer, value
 
+_TWO_WAYS = re.compile(
+    r"((?:[ \t]*(?:[#%].*)?\n)*---[ \t]*(?:#.*)?\n)?(.*?)((?:^\.\.\.|\Z).*)",
+    re.DOTALL | re.MULTILINE,
+)
 _MASKED = "tests/acceptance/test_masked_output.py::"
 
 
@@ -47,6 +53,12 @@ LIMITS = [
         15, "a hook without a time limit", "holdfast.hooks.quick_check:TimeLimit._watch", answer(),
         "tests/hooks/test_time_limit.py"
         "::test_a_hook_that_hangs_ends_and_says_what_to_do[a read that does not return]",
+    ),
+    Mutation(
+        15, "match a comment in two ways", "holdfast.initiatives.status_yaml:_DOCUMENT",
+        value(_TWO_WAYS),
+        "tests/initiatives/test_status_yaml.py"
+        r"::test_many_lines_before_the_map_take_no_time[# a comment\n]",
     ),
     Mutation(
         13, "keep the secrets that a gate prints", "holdfast.evidence.masking:mask", _as_it_is,

@@ -8,6 +8,7 @@ bounds that are missing in ``limits.py``, those of initiatives in ``checkpoints.
 
 import os
 
+from holdfast.core import json_text
 from promises.checkpoints import CHECKPOINTS
 from promises.growing import GROWTH
 from promises.limits import LIMITS
@@ -53,7 +54,7 @@ def _commit_after_the_layers(original):
 
 
 def _file_not_taken_in(_original):
-    def take_in(self, store, _raw):
+    def take_in(self, store, _raw, **_options):
         return self._render(store)
 
     return take_in
@@ -226,6 +227,16 @@ MUTATIONS = [
     Mutation(
         9, "a writer that did not see a change deletes it", f"{_JSONL}_RECENT_S", value(-1.0),
         f"{_FILE}test_a_writer_that_had_read_the_file_before_deletes_nothing",
+    ),
+    Mutation(
+        9, "a program that read during a write deletes what it missed",
+        "holdfast.layers.graph.store:GraphStore.record_additions", answer(),
+        f"{_FILE}test_a_program_that_read_the_file_while_it_was_replaced_deletes_nothing",
+    ),
+    Mutation(
+        9, "two values on a line of the file of a graph are none",
+        "holdfast.layers.graph.jsonl:_values", value(lambda line: [json_text.loads(line)]),
+        f"{_FILE}test_lines_that_are_appended_behind_the_last_one_are_taken_in",
     ),
     Mutation(
         10, "a torn file deletes what it lacks", "holdfast.layers.graph.merge:OwnChanges.keep_ours",

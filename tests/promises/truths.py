@@ -53,6 +53,11 @@ TRUTHS = (
         f"{_REPEAT}test_an_id_that_holdfast_gave_an_event_is_no_other_request",
     ),
     Mutation(
+        17, "follow a path that is none", "holdfast.evidence.tree:_is_name", answer(True),
+        "tests/evidence/test_tree.py"
+        "::test_an_index_that_was_cut_off_is_no_way_into_the_repository_without_end[40]",
+    ),
+    Mutation(
         17, "a tree that was not read is clean", "holdfast.evidence.tree:digest_of",
         lambda original: lambda tree: original({name: tree[name] for name in tree if name}),
         f"{_GATES}test_a_gate_is_stale_where_nobody_can_tell_whether_it_is_fresh[git status fails]",

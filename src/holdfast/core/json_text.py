@@ -131,6 +131,23 @@ def loads(
     raise BadJson(why, line_of_fault(text, why))
 
 
+def loads_several(raw: bytes) -> list[Any]:
+    """Return the values of JSON texts that follow each other; raise ``BadJson`` if one is none."""
+    text = _decoded(raw)
+    values = []
+    end = 0
+    while end < len(text):
+        if text[end] in _SPACE:
+            end += 1
+            continue
+        try:
+            value, end = _scan(text, end)
+        except (StopIteration, SystemError, ValueError, RecursionError):
+            raise BadJson("it is not JSON") from None
+        values.append(value)
+    return values
+
+
 def check_count(text: str | bytes, most: int = MAX_VALUES) -> None:
     """Raise ``BadJson`` if a text has more than ``most`` values. It need not be JSON."""
     if len(text) < 2 * most:  # Every value but one has a comma or a bracket before it.

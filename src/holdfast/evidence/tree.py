@@ -105,6 +105,8 @@ def _start_repository(
         for tag, mode, path in special:
             if _is_unchecked(tag, mode, os.path.join(root, path)):
                 names.add(path)
+        if not all(map(_is_name, names)):
+            return {_UNKNOWN: "git's index is damaged"}
         tree = dict(indexed)
         for name in names:
             tree.pop(name, None)
@@ -168,6 +170,11 @@ def _is_unchecked(tag: str, mode: str, path: str) -> bool:
         return _is_repository(path)
     is_skipped = tag in ("S", "s")
     return os.path.lexists(path) if is_skipped else tag.islower()
+
+
+def _is_name(path: str) -> bool:
+    """Return False for a path that leads elsewhere, or back to the repository that has it."""
+    return not {"", ".", ".."}.intersection(path.split("/"))
 
 
 def _is_repository(path: str) -> bool:

@@ -35,10 +35,14 @@ MAX_DEPTH = 20
 _BOM = "\ufeff"
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _DOCUMENT = re.compile(
-    r"((?:[ \t]*(?:[#%].*)?(?:\r\n|\r|\n))*---[ \t]*(?:#.*)?(?:\r\n|\r|\n))?"
-    r"(.*?)((?:^\.\.\.|\Z)(?s:.*))",
+    r"((?:[ \t]*+(?:[#%][^\r\n]*+)?+(?>\r\n|\r|\n))*+---[ \t]*+(?:#[^\r\n]*+)?+(?>\r\n|\r|\n))?"
+    r"(.*?)((?:^\.\.\.|\Z).*)",
     re.DOTALL | re.MULTILINE,
 )
+"""What comes before the map, the map, and what comes after it.
+
+No line can be matched in two ways: with many comments that would take for ever.
+"""
 _NULLS = ("", "~", "null", "Null", "NULL")
 
 

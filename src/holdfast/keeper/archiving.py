@@ -17,8 +17,9 @@ from holdfast.core import time as times
 from holdfast.errors import Fault, Refused
 from holdfast.keeper.audit import Chain
 from holdfast.storage.archives import ENDING, Tally, write
-from holdfast.storage.database import BESIDE, NAME
+from holdfast.storage.database import NAME
 from holdfast.storage.ledger import ARCHIVED, OWN_STREAM, Ledger
+from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,9 +167,8 @@ def _remove_unlisted(store: Store) -> None:
 def _clear(store: Store) -> str:
     """Remove the new files of a process that was killed or refused; return their folder."""
     folder = os.path.join(store.workspace.home, _FOLDER)
-    for name in (NAME, _NEW):
-        for end in ("", *BESIDE):
-            store.disk.remove(os.path.join(folder, name) + end)
-    store.disk.remove(os.path.join(folder, "lock"))
-    store.disk.remove_folder(folder)
+    if os.path.isdir(folder):
+        for name in names_in(folder):
+            store.disk.remove(os.path.join(folder, name))
+        store.disk.remove_folder(folder)
     return folder

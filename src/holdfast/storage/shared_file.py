@@ -43,17 +43,21 @@ def settle(
     pause: Pause = time.sleep,
     owner: str = "",
     merge: Merge | None = None,
+    *,
+    prepares_all: bool = False,
 ) -> None:
     """Replace a file by what ``prepare`` makes of it, even if other programs are writing it.
 
     ``owner`` keeps the temporary names of writers apart that do not share a lock. ``merge`` joins
     two saves of other programs during one call; without it, the first of them is kept beside the
-    file. Raise ``Fault`` (busy) if other programs keep writing, or ``OSError`` if the path is not a
-    file; the file then is as the other programs saved it.
+    file. With ``merge``, lines that others append meanwhile are appended again, unless
+    ``prepares_all`` says that ``prepare`` has to see them. Raise ``Fault`` (busy) if other programs
+    keep writing, or ``OSError`` if the path is not a file; the file then is as the other programs
+    saved it.
     """
     kept: list[str] = []
     try:
-        _settle(disk, path, prepare, kept, pause, owner, merge)
+        _settle(disk, path, prepare, kept, pause, owner, merge, prepares_all=prepares_all)
     except HoldfastError as error:
         error.message = "; ".join([error.message, *kept])
         raise
@@ -75,6 +79,8 @@ def _settle(
     pause: Pause,
     owner: str,
     merge: Merge | None,
+    *,
+    prepares_all: bool,
 ) -> None:
     """Do what ``settle`` does; add to ``kept`` what to note about saves that were kept."""
     patience = Patience(path, pause)
@@ -98,7 +104,8 @@ def _settle(
         replaced = names
         try:
             saved = _read_saves(disk, replaced, expected, patience)
-            lines = b"" if merge is None else _added_lines(expected, after, saved)
+            appends = merge is not None and not prepares_all
+            lines = _added_lines(expected, after, saved) if appends else b""
             if lines:
                 # Append them again: programs that append all the time would never be overtaken.
                 disk.extend(path, lines)

@@ -9,14 +9,15 @@ import os
 import random
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from holdfast.layers.graph import memory_graph
-from holdfast.layers.graph.jsonl import parse, render
+from holdfast.layers.graph.jsonl import entity_line, parse, relation_line, render
 from holdfast.layers.graph.memory_graph import MemoryGraph
 from holdfast.layers.graph.store import GraphStore
+from holdfast.system.disk import Disk
 from support.memory_calls import entity, jsonl
 from support.memory_model import Model, NotThere
 from support.workshop import sampled
@@ -303,6 +304,45 @@ def test_a_writer_that_had_read_the_file_before_deletes_nothing(opened, path):
         entity("a", "y"),
         entity("ours", "x"),
     ]
+
+
+def test_a_program_that_read_the_file_while_it_was_replaced_deletes_nothing(
+    opened, path, monkeypatch
+):
+    """For a moment the file is without what a third program saved just before."""
+    graph = opened(keep_file=True)
+    create(graph, entity("a"))
+    exchange, late = Disk.exchange, ExitStack()
+    readers = []
+
+    def exchange_in_a_crowd(disk, spare, target):
+        if readers:
+            return exchange(disk, spare, target)
+        with other_program(path) as first:
+            first.create_entities([entity("first")])
+        assert exchange(disk, spare, target)
+        readers.append(late.enter_context(other_program(path)))
+        return True
+
+    monkeypatch.setattr(Disk, "exchange", exchange_in_a_crowd)
+    create(graph, entity("ours"))
+    readers[0].create_entities([entity("second")])
+    late.close()
+    assert sorted(names(graph.store().read_graph())) == ["a", "first", "ours", "second"]
+    assert sorted(one.name for one in path.parent.glob("*.found-*")) == []
+
+
+def test_lines_that_are_appended_behind_the_last_one_are_taken_in(opened, path):
+    """Neither the reference server nor Holdfast ends the last line, so two stand on one line."""
+    graph = opened(keep_file=True)
+    create(graph, entity("a"))
+    with path.open("a") as file:
+        file.write(f"{entity_line(entity('b', 'x}{y'))}\n{relation_line(LINK)}\n")
+    expected = {"entities": [entity("a"), entity("b", "x}{y")], "relations": [LINK]}
+    assert graph.store().read_graph() == expected
+    create(graph, entity("c"))
+    assert content(path)["entities"] == [*expected["entities"], entity("c")]
+    assert not path.with_name(f"{path.name}.kept").exists()
 
 
 def test_changes_of_both_that_were_put_off_are_both_there(opened, path, time, put_off):

@@ -50,14 +50,15 @@ def parse(raw: bytes) -> ParsedFile:
         if not line.strip():
             continue
         try:
-            fields = json_text.loads(line)
-            kind, node = _node(fields)
+            values = _values(line)
+            found = [_node(fields) for fields in values]
         except ValueError as error:
             bad.append((number, str(error)))
             not_held.append((number, line))
         else:
-            nodes[kind].append(node)
-            if len(fields) > _FIELDS:
+            for kind, node in found:
+                nodes[kind].append(node)
+            if any(len(fields) > _FIELDS for fields in values):
                 not_held.append((number, line))
     graph: Graph = {"entities": nodes["entity"], "relations": nodes["relation"]}
     return ParsedFile(graph, bad, not_held)
@@ -72,6 +73,19 @@ def faults(path: str, parsed: ParsedFile) -> list[str]:
         more = len(parsed.bad) - _MAX_LISTED
         notes.append(f"{path}: {more} more lines are not valid and were left out")
     return notes
+
+
+def _values(line: bytes) -> list[Any]:
+    """Return the values of a line; raise ``ValueError`` with the fault.
+
+    There are several if a program appended lines to a file whose last one had no newline.
+    """
+    try:
+        return [json_text.loads(line)]
+    except ValueError:
+        if b"}{" not in line:
+            raise
+    return json_text.loads_several(line)
 
 
 def _node(fields: Json) -> tuple[str, Fields]:

@@ -13,9 +13,11 @@ the graph loses by that, and lines that it cannot hold, are appended to a file b
 from __future__ import annotations
 
 import os
+from itertools import count
 
 from holdfast.core import json_text
 from holdfast.core.json_text import digest
+from holdfast.core.text_merge import merge_lines
 from holdfast.errors import Fault, Refused, damaged_graph
 from holdfast.layers.graph import jsonl
 from holdfast.layers.graph.merge import OwnChanges, merge
@@ -101,18 +103,25 @@ class JsonlFile:
             )
             for spare in spares:
                 self.notes.append(f"what a killed process left beside {self.path} is in {spare}")
+            turns = count()
             shared_file.settle(
                 self._disk,
                 self.path,
-                lambda raw: self._next_content(store, raw),
+                lambda raw: self._next_content(store, raw, is_late=next(turns) > 0),
                 self.notes.append,
+                merge=merge_lines,
+                prepares_all=True,
             )
             self._record(store)
         finally:
             self._lock.release()
 
-    def take_in(self, store: GraphStore, raw: bytes) -> bytes:
-        """Merge the content of the file into the graph; return what the file should hold then."""
+    def take_in(self, store: GraphStore, raw: bytes, *, is_late: bool = False) -> bytes:
+        """Merge the content of the file into the graph; return what the file should hold then.
+
+        With ``is_late``, the content was saved while the file was being replaced. For a moment the
+        file was without it, and a program that read it then deletes nothing by writing it.
+        """
         parsed = jsonl.parse(raw)
         with store.writing():
             mark = read_mark(store)
@@ -135,16 +144,18 @@ class JsonlFile:
             self._keep_lost(parsed, ours, merged)
             store.replace_graph(merged)
             write_mark(store, digest=digest(raw))
+            if is_late:
+                store.record_additions(ours, merged)
             self._last_change = store.last_change()
         return raw if merged == parsed.graph else jsonl.render(merged)
 
-    def _next_content(self, store: GraphStore, raw: bytes | None) -> bytes | None:
+    def _next_content(self, store: GraphStore, raw: bytes | None, *, is_late: bool) -> bytes | None:
         """Return what the file should hold, given what it holds; take that in if it is new."""
         mark = read_mark(store)
         content = raw
         self._last_change = 0
         if raw is not None and (mark is None or mark["digest"] != digest(raw)):
-            content = self.take_in(store, raw)
+            content = self.take_in(store, raw, is_late=is_late)
         elif raw is None or self.is_behind(store):
             content = self._render(store)
         self.size = len(content or b"")

@@ -574,6 +574,13 @@ class GraphStore(GraphDatabase):
             statement = "DELETE FROM changes WHERE saved_at < ? OR saved_at > ?"
             self.rows(statement, (since, now))
 
+    def record_additions(self, before: Graph, after: Graph) -> None:
+        """Record what one graph has and an earlier one has not, as a change of this graph."""
+        earlier = {*_keys_of(before["entities"]), *map(_row_of, before["relations"])}
+        self._record_changes(key for key in _keys_of(after["entities"]) if key not in earlier)
+        rows = (row for row in map(_row_of, after["relations"]) if row not in earlier)
+        self._record_changes(("relation", *row) for row in rows)
+
     def _record_changes(self, keys: Iterable[Key]) -> None:
         if self.rows("SELECT 1 FROM marks WHERE key = ?", (_FILE,)):
             statement = (
