@@ -10,8 +10,7 @@ _STRANGER = (
     "::test_a_stranger_runs_nothing_reads_nothing_and_writes_nothing_elsewhere"
 )
 _PROGRAMS = (
-    "tests/evidence/test_git_programs.py"
-    "::test_no_program_that_a_repository_or_its_submodule_names_is_run"
+    "tests/evidence/test_git.py::test_no_program_that_a_repository_or_its_submodule_names_is_run"
 )
 
 

@@ -54,6 +54,7 @@ _COMMIT_ID = re.compile(r"[0-9a-fA-F]{4,64}")
 _BLOCK_BYTES = 1 << 20
 _MAX_COUNTED_BYTES = 256 * _BLOCK_BYTES
 """The size of all untracked files together whose lines are counted."""
+_MAX_SUBJECT_COLUMNS = 1_000
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
@@ -191,8 +192,12 @@ def head(root: str) -> str | None:
 
 
 def subject(root: str, commit: str) -> str | None:
-    """Return the first line of a commit's message, maybe empty; ``None`` without a commit."""
-    answer = ask(root, "log", "-1", "--format=%s", "--end-of-options", commit)
+    """Return the first line of a commit's message, maybe empty; ``None`` without a commit.
+
+    git cuts it off at ``_MAX_SUBJECT_COLUMNS``: a clone may bring one of any length.
+    """
+    form = f"--format=%<({_MAX_SUBJECT_COLUMNS},trunc)%s"
+    answer = ask(root, "log", "-1", form, "--end-of-options", commit)
     return None if answer is None else answer.decode(errors="replace").strip()
 
 

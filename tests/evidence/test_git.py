@@ -1,4 +1,4 @@
-"""git is asked without any program that the repository's own settings name."""
+"""git is asked for no more than is kept, and without any program that a repository names."""
 
 import os
 import subprocess
@@ -92,3 +92,20 @@ def test_no_program_that_a_repository_or_its_submodule_names_is_run(trapped):
     keeper.complete_task(1, force=True, reason="x")
     assert git.subject(root, "HEAD") == "signed"
     assert not ran.exists(), ran.read_text()
+
+
+@pytest.mark.parametrize("subject", ["Add  it \u00e9 (#1)", "", "\u4e2d" * 20])
+def test_the_subject_of_a_commit_is_what_was_written(subject, tmp_path):
+    root = str(tmp_path / "r")
+    make_repository(root, committed=True)
+    words = ["commit", "-q", "--allow-empty", "--allow-empty-message", "-m", subject]
+    run_git(root, *words)
+    assert git.subject(root, "HEAD") == subject
+
+
+def test_the_subject_of_a_commit_is_cut_off_where_it_is_endless(tmp_path):
+    root = str(tmp_path / "r")
+    make_repository(root, committed=True)
+    (tmp_path / "message").write_text("a" * 1_000_000)
+    run_git(root, "commit", "-q", "--allow-empty", "-F", str(tmp_path / "message"))
+    assert git.subject(root, "HEAD") == "a" * 998 + ".."
