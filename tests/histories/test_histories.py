@@ -16,7 +16,7 @@ from holdfast.core import initiatives, workflow
 from holdfast.core.initiatives import EVOLVE
 
 OLD = "ledger.ndjson"
-"""The ledger of 0.1, which the first command takes in; later versions have an export."""
+"""The ledger of 0.1, which is imported by its folder; later versions have an export."""
 SINCE = {"skipped"}
 """Fields of a state that later versions read from the events of 0.1."""
 HISTORIES = sorted(name for name in os.listdir(record.HERE) if name[0].isdigit())
@@ -36,12 +36,12 @@ def events_of(version: str) -> list:
 def open_history(version: str, root: str) -> Keeper:
     """Return a keeper of a workspace that has this history."""
     path = source(version)
+    keeper = Keeper(root, clock_ms=record.Clock())
     if path.endswith(OLD):
         home = os.path.join(root, ".claude", "holdfast")
         os.makedirs(home)
         shutil.copy(path, home)
-        return Keeper(root, clock_ms=record.Clock())
-    keeper = Keeper(root, clock_ms=record.Clock())
+        path = home
     keeper.import_file(path)
     return keeper
 

@@ -181,10 +181,13 @@ def test_what_is_no_export_is_refused_and_nothing_is_made(tmp_path, text):
     assert not os.path.exists(shop.path(".git", "holdfast"))
 
 
-@pytest.mark.parametrize("name", ["nowhere.ndjson", "."])
-def test_a_file_that_cannot_be_read_is_refused(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("nowhere.ndjson", "cannot be read"), (".", r"has no ledger of version 0\.1")],
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, name, why):
     shop = Workshop(tmp_path)
-    with pytest.raises(Refused, match="cannot be read"):
+    with pytest.raises(Refused, match=why):
         shop.keeper().import_file(shop.path(name))
 
 

@@ -119,7 +119,7 @@ class Keeper:
         if self.workspace.has_old_ledger() and not self.store.ledger.head_seq:
             from holdfast.keeper.transfer import upgrade
 
-            upgrade(self.session)
+            upgrade(self.store)
 
     # Opening and ending
 

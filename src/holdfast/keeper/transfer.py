@@ -4,8 +4,9 @@ An export has a header line, the events with their hashes, the current records, 
 import adds the whole file or nothing, and importing a file again changes nothing. Evidence from
 another machine becomes a claim.
 
-An earlier ledger is one of version 0.1, or one from before its folder became a git repository. It
-is taken over by the first command, if the ledger in git's folder is still empty.
+An earlier ledger is one from before its folder became a git repository, which the first command
+takes over, or one of version 0.1. The latter may have come with the folder, so it is only imported
+by ``holdfast import FOLDER``; its files are kept.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from contextlib import nullcontext
 
 from holdfast import __version__, formats
 from holdfast.core import diff, json_text
+from holdfast.core.refusal import shell_word
 from holdfast.core.workflow import is_active
 from holdfast.core.workflow.edits import as_imported
 from holdfast.errors import HoldfastError, Refused
@@ -90,20 +92,29 @@ class Imported:
 def import_file(session: Session, path: str) -> Imported:
     """Import the export at ``path``, or from standard input if it is ``-``.
 
-    Raise ``Refused``, and import nothing, if the file cannot be read or is not a valid export.
+    A folder is that of a version 0.1 ledger: its lines that are not events are left out. Raise
+    ``Refused``, and import nothing, if the file cannot be read or is not a valid export.
     """
     name = "standard input" if path == "-" else path
+    store = session.store
+    is_0_1 = os.path.isdir(path)
     try:
-        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
-            header, rows = _parse(_lines(file, name), name)
+        if is_0_1:
+            header, rows = _parse_0_1(path, store)
+        else:
+            with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
+                header, rows = _parse(_lines(file, name), name)
     except OSError as error:
         why = f"import: {name} cannot be read ({error.strerror})"
         raise Refused("not_found", why, "name a file that holdfast export wrote") from error
+    strictly = None if is_0_1 else name
     with session.transaction() as tx:
-        if not tx.store.ledger.head_seq and header["workflow"] is None:
+        if is_0_1:
+            store.workspace.keep_names(store.disk)
+        if not store.ledger.head_seq and header["workflow"] is None:
             done = Imported(rows, 0)
             tx.begin(header["ledger"])
-            _take_in(tx, rows, {}, name)
+            _take_in(tx, rows, {}, strictly)
         else:
             # What happened to another ledger's file did not happen to this one.
             of_work = [row for row in rows if row[_STREAM] != OWN_STREAM]
@@ -111,7 +122,7 @@ def import_file(session: Session, path: str) -> Imported:
             news.sort(key=lambda row: int(row[_SEQ]))
             done = Imported(news, len(rows) - len(news))
             before = {stream: tx.load(stream) for stream in done.streams}
-            _take_in(tx, tx.store.ledger.continued(news), before, name)
+            _take_in(tx, store.ledger.continued(news), before, strictly)
         tx.commit(is_asked=True)
     return done
 
@@ -225,7 +236,7 @@ def _take_in(
 ) -> None:
     """Add events to the ledger, and turn the evidence in them into claims.
 
-    ``before`` has the states of streams that the ledger had already. ``name`` is the imported file:
+    ``before`` has the states of streams that the ledger had already. ``name`` is the export:
     raise ``Refused`` if one of its events makes no sense. Without a name, skip such events.
     An active workflow moves to this worktree if its own does not exist here.
     """
@@ -254,13 +265,26 @@ def _take_in(
 # Earlier ledgers
 
 
-def upgrade(session: Session) -> None:
-    """Move or import an earlier ledger, once. After a failure, add a note and continue."""
+def upgrade(store: Store) -> None:
+    """Move a ledger from before ``git init``, once; name one of version 0.1.
+
+    The latter may have come with the folder, in an archive or a clone, so it is left to a person to
+    import it. After a failure, add a note and continue.
+    """
     try:
-        if not _move_into_git(session.store):
-            _take_in_0_1(session)
+        if _move_into_git(store):
+            return
     except (HoldfastError, OSError) as error:
-        session.store.note(f"the ledger in .claude/holdfast could not be taken over ({error})")
+        store.note(f"the ledger in .claude/holdfast could not be taken over ({error})")
+        return
+    for folder in store.workspace.old_homes:
+        if os.path.lexists(os.path.join(folder, OLD_LEDGER)):
+            name = os.path.relpath(folder, store.workspace.root)
+            store.note(
+                f"the ledger of version 0.1 in {name} may have come with the folder, so it is not "
+                f"believed; if it is yours, do this first: holdfast import {shell_word(name)}"
+            )
+            return
 
 
 def _move_into_git(store: Store) -> bool:
@@ -305,33 +329,25 @@ def _is_tracked(store: Store, folder: str) -> bool:
     )
 
 
-def _take_in_0_1(session: Session) -> None:
-    """Import a version 0.1 ledger, unless it came with the repository. Its files are kept."""
-    store = session.store
-    ledgers = ((folder, *read_0_1(folder, store.disk)) for folder in store.workspace.old_homes)
-    folder, rows, damaged = next((ledger for ledger in ledgers if ledger[1]), ("", [], 0))
+# A ledger of version 0.1
+
+
+def _parse_0_1(folder: str, store: Store) -> tuple[Fields, list[Row]]:
+    """Return a header and the events of a version 0.1 ledger; note what was left out.
+
+    Raise ``Refused`` if the folder has none.
+    """
+    rows, damaged = read_0_1(folder, store.disk)
     if not rows:
-        return
-    name = os.path.relpath(folder, store.workspace.root)
-    if _is_tracked(store, folder):
-        store.note(
-            f"the ledger of version 0.1 in {name} came with the repository and was not taken in; "
-            f"if it is yours: holdfast import {name}/{OLD_LEDGER}"
+        raise Refused(
+            "not_found",
+            f"import: the folder {folder} has no ledger of version 0.1",
+            "name a file that holdfast export wrote",
         )
-        return
-    with session.transaction() as tx:
-        if store.ledger.head_seq:
-            return  # Another process was first.
-        store.workspace.keep_names(store.disk)
-        tx.begin(rows[0][_ID])
-        _take_in(tx, rows, {}, None)
-        store.note(
-            f"the ledger of version 0.1 was taken in, {len(rows)} events; its files stay in "
-            f"{name}, and what was run then counts as a claim now"
-        )
-        if damaged:
-            store.note(f"{damaged} of its lines are not events and were left out")
-        tx.commit()
+    store.take_notes()  # That this ledger is not believed is no longer so.
+    if damaged:
+        store.note(f"{damaged} of its lines are not events and were left out")
+    return {"ledger": rows[0][_ID], "workflow": None}, rows
 
 
 def read_0_1(folder: str, disk: Disk) -> tuple[list[Row], int]:

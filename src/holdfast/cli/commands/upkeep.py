@@ -416,9 +416,15 @@ class RawLines(Answer):
 
 @command(
     "import: take in what export printed; what another machine ran counts as a claim",
-    Parameter("FILE", "an export; - reads it from standard input", into="path", names="file"),
+    Parameter(
+        "FILE",
+        "an export; - reads it from standard input; a folder is that of a ledger of version 0.1",
+        into="path",
+        names="file",
+    ),
     "holdfast import backup.jsonl",
     "holdfast import -",
+    "holdfast import .claude/holdfast",
 )
 def import_file(keeper: Keeper, args: Arguments) -> Answer:
     imported = keeper.import_file(args["path"])
