@@ -253,7 +253,7 @@ def secret_values(env: Mapping[str, str]) -> list[str]:
     """Return the values of variables that are named like secrets, the longest first.
 
     A value does not count if it is very short or very long, or the path of a file that exists. The
-    password in an address is one, whatever the variable is called.
+    password in an address counts, whatever the variable is called.
     """
     values = set()
     for name, value in env.items():
