@@ -1,4 +1,4 @@
-"""Read the workflows that an agent keeps in notes of its own, without Holdfast.
+"""Read the workflows that an agent without Holdfast keeps in notes of its own.
 
 There are two kinds of notes: ``CLAUDE.local.md``, which names a workflow and its phase, and a plan
 under ``CLAUDE/Plan/`` that is in progress. Each becomes a document in the formal format, as the
@@ -76,7 +76,7 @@ def detect(root: str) -> list[Fields]:
 def why_over(root: str, source: str, title: str) -> str:
     """Return ``COMPLETE`` or ``GONE`` if these notes no longer describe the workflow; else "".
 
-    ``source`` came with a record, perhaps a stranger's: only the paths of notes are read.
+    ``source`` came with a record, perhaps a stranger's: only a path of notes is read.
     """
     text = read_text(root, source, _MAX_BYTES) if _is_path_of_notes(source) else ""
     if source != NOTES:
@@ -195,7 +195,7 @@ def _section(text: str, name: str) -> list[str]:
 
 
 def _item(line: str) -> str:
-    """Return the text of an item of a list; empty if the line is none."""
+    """Return the text of an item of a list; empty if the line is not one."""
     bullet, _, rest = line.strip().partition(" ")
     is_item = bullet in ("-", "*", "+") or (bullet[-1:] in (".", ")") and bullet[:-1].isdigit())
     return rest.strip(_VALUE_DECORATION) if is_item else ""
@@ -248,7 +248,7 @@ def _parse_phase(text: str) -> Fields:
         phase["current"] = min(max(current, 1), _MAX_PHASES)
     if total is not None:
         phase["total"] = min(max(total, phase["current"]), _MAX_PHASES)
-    # The name has no punctuation and no status marks around it.
+    # The name comes without the punctuation and the status marks around it.
     name = tail.lstrip(_BEFORE_NAME + _MARKS)
     for mark in _MARKS:
         name = name.partition(mark)[0]
@@ -269,7 +269,7 @@ def _number(text: str) -> tuple[int | None, str]:
 
 
 def _phase_of_plan(text: str, line: str) -> Fields:
-    """Return the current phase of a plan: of its line ``Phase:``, else by its headings."""
+    """Return the current phase of a plan: by its line ``Phase:``, else by its headings."""
     titles, current = _phases_of_plan(text)
     stated = _parse_phase(line) if line else {}
     names = [_parse_phase(title).get("name", "") for title in titles]
@@ -327,7 +327,7 @@ def _status_of_section(title: str, lines: list[str]) -> str:
 
 
 def _status_in(title: str) -> str:
-    """Return the status that a heading has as a mark, or in brackets or after a dash at its end."""
+    """Return the status in a heading: a mark, or words in brackets or after a dash at its end."""
     if any(mark in title for mark in _MARKS):
         return _status(title)
     for bracket in ("(", "[", " - ", "\u2013", "\u2014"):
@@ -338,6 +338,6 @@ def _status_in(title: str) -> str:
 
 
 def _reading(text: str) -> list[str]:
-    """Return the ``@path`` of each line that has nothing else, or is such an item of a list."""
+    """Return every ``@path`` that stands alone on a line or in an item of a list."""
     items = (line.strip().lstrip("-*+ ").strip("`") for line in text.splitlines())
     return [item for item in items if item.startswith("@") and " " not in item and len(item) > 1]

@@ -10,7 +10,7 @@ This is the whole table of what is shown as it is:
 - the space, and letters, numbers, punctuation and symbols that have a shape (not ``_BLANK``);
 - a combining mark on a letter, number or symbol of its own script, up to ``_MAX_MARKS`` on one;
 - the joiners U+200C and U+200D inside a word of a script that is written with them, U+200D between
-  two pictures, and U+FE0F behind a picture: there they select a shape.
+  two pictures, and U+FE0F after a picture: there they select a shape.
 
 ``clean_exactly`` is for what a person approves. It also shows by their codes: marks, joiners,
 letters that are written from right to left, which a terminal may put into another order, and spaces
@@ -41,7 +41,7 @@ _STACKERS = frozenset(
     "\u1039\u17d2\u1a60\u2d7f\U00010a3f\U0001107f\U00011133\U000113d0\U0001193e\U00011a47"
     "\U00011a99\U00011d45\U00011d97\U00011f42"
 )
-"""Marks that are seen only by the form of the letter behind them."""
+"""Marks that show only in the form of the letter after them."""
 _MAX_MARKS = 4
 _NON_JOINER, _JOINER, _AS_PICTURE, _KEYCAP = "\u200c", "\u200d", "\ufe0f", "\u20e3"
 _KEYS = frozenset("#*0123456789")
@@ -107,7 +107,7 @@ def clean_json(text: str, *, ascii_only: bool = False) -> str:
     """Return the same JSON value, with every character that cannot be seen escaped.
 
     JSON itself escapes only what lies below a space. Outside of strings all is ASCII, and line ends
-    are there to indent.
+    are layout.
     """
     if text.isascii() and "\x7f" not in text:
         return text
@@ -118,7 +118,7 @@ def clean_json(text: str, *, ascii_only: bool = False) -> str:
 
 
 def first_hidden(text: str) -> str:
-    """Return the code of the first character that is not seen in any place; empty if none."""
+    """Return the code of the first character that is never seen; empty if there is none."""
     if _is_plain(text):
         return ""
     from unicodedata import category
@@ -142,7 +142,7 @@ def _json_code_of(char: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether nothing in the text is hidden; False if that takes a closer look."""
+    """Return whether it is clear at once that nothing in the text is hidden."""
     if not text.isprintable():
         return False
     return text.isascii() or all(
@@ -182,7 +182,7 @@ def _spell(
 
 
 def _is_mark(char: str, kind: str) -> bool:
-    """Return whether a character is a mark that is seen, on a letter that it fits."""
+    """Return whether a character is a mark that can be seen, on a letter that it fits."""
     return kind[0] == "M" and char not in _BLANK and not _is_selector(char)
 
 
@@ -203,7 +203,7 @@ def _is_selector(char: str) -> bool:
 
 
 def _fits(mark: str, base: str, text: str, index: int) -> bool:
-    """Return whether a mark is seen behind this base: it is of the same script, or of any."""
+    """Return whether a mark is seen after this base: it is of its script, or of every one."""
     if not base:
         return False
     if mark in _STACKERS:
@@ -219,7 +219,7 @@ def _script(char: str) -> str:
 
 
 def _selects_shape(char: str, text: str, index: int) -> bool:
-    """Return whether a joiner or the selector, behind a shown character, selects a shape."""
+    """Return whether a joiner or the selector, after a shown character, selects a shape."""
     before, after = text[index - 1], text[index + 1 : index + 2]
     if char == _AS_PICTURE:
         return _is_picture(before) or (before in _KEYS and after == _KEYCAP)

@@ -2,8 +2,9 @@
 
 Three things are masked: the shapes of common tokens and keys, the values of environment variables
 that are named like secrets, and what the patterns of the settings match. Every quantifier of a
-shape is possessive or bounded, so that no output makes one backtrack. The patterns of the settings
-come with a repository, so they run in a process of their own with limits on its time and memory.
+shape is possessive or bounded, so that no output makes it backtrack for long. The patterns of the
+settings come with a repository, so they run in a process of their own with limits on its time and
+memory.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ _SHAPES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         _REST,
     ),
 )
-"""Texts of which one occurs, in any case, where the shape does; the shape; its replacement."""
+"""Of each shape: texts of which one is in every match, in any case; the shape; its replacement."""
 _COMPILED = [(hints, re.compile(shape, re.MULTILINE), mask) for hints, shape, mask in _SHAPES]
 
 _WORKER = """
@@ -231,7 +232,7 @@ def mask(text: str) -> str:
 
 
 def masked_claim(fields: Fields, root: str) -> Fields:
-    """Return the fields of a claim with their texts masked, and the texts of their lists.
+    """Return the fields of a claim with every text masked, also in lists.
 
     A claim needs no settings, so patterns that cannot be used are left out.
     """
@@ -251,8 +252,8 @@ def _masked(value: Json, mask: Mask) -> Json:
 def secret_values(env: Mapping[str, str]) -> list[str]:
     """Return the values of variables that are named like secrets, the longest first.
 
-    The value of a variable is no secret if it is short, or the path of a file that exists. The
-    password in an address is one, whatever the variable is called.
+    A value does not count if it is very short or very long, or the path of a file that exists. The
+    password in an address counts, whatever the variable is called.
     """
     values = set()
     for name, value in env.items():
@@ -290,7 +291,7 @@ def _spellings(values: list[str]) -> list[str]:
 
 
 def _without_values(text: str, values: list[str]) -> str:
-    """Mask values, also where a line break divides one."""
+    """Mask values, also those that line breaks divide."""
     joined = text.replace("\n", "")
     for value in values:
         if value in text:

@@ -405,7 +405,7 @@ class Keeper:
         """Complete a task with its commit: an id, a branch or HEAD.
 
         Without one, the commit that was made since the task began is taken, if it is the only one
-        and the work tree is clean. Raise ``Refused`` if there is no such commit.
+        and the work tree is clean; else none is. Raise ``Refused`` if git has no commit so named.
         """
         args: Fields = {"task": task, "commit": commit, "force": force, "reason": reason}
         has_id = target.get("id") is not None

@@ -1,9 +1,9 @@
 """Move the events of workflows that ended long ago into an archive.
 
 The archive is written and put in place first. Then a new ledger without those events is made beside
-the old one, both are read again as one chain, and the ledgers are exchanged. A process that is
-killed leaves the old ledger or the new one; the archive that it may leave has nothing that the old
-one has not, and the next ``archive`` removes it.
+the old one, the new ledger and its archives are read again as one chain, and the ledgers are
+exchanged. A process that is killed leaves the old ledger or the new one. If it leaves an archive
+beside the old one, that ledger still has all its events, and the next ``archive`` removes it.
 
 The rows and the last states of the workflows stay in the ledger, so they are shown, resumed and
 started again as before; only their history is read from the archive.
@@ -33,7 +33,7 @@ _MAX_NAMES = 1_000
 
 
 class Archived:
-    """The result: the rows of the workflows, the name of the archive, the number of events."""
+    """The result: the rows of the workflows, the archive's name, and its number of events."""
 
     def __init__(self, rows: list[Fields]) -> None:
         self.rows = rows
@@ -42,7 +42,7 @@ class Archived:
 
 
 def moment(text: str, now_ms: int) -> str:
-    """Return the time that a date or an age such as ``90d`` means; raise ``Refused``."""
+    """Return the time that a date or an age such as ``90d`` means; else raise ``Refused``."""
     seconds = times.duration_s(text)
     if seconds is not None and now_ms >= seconds * 1_000:
         return times.iso(now_ms - seconds * 1_000)
@@ -70,7 +70,7 @@ def archive(session: Session, before: str) -> Archived:
     if not store.ledger.exists():
         return Archived([])
     with session.transaction():
-        pass  # It finishes what a killed writer has left.
+        pass  # Beginning one finishes what a killed writer left.
     ledger = store.ledger
     ledger.acquire()
     try:
@@ -140,7 +140,7 @@ def _not_sound(why: str) -> Fault:
 
 
 def _free_name(store: Store) -> str:
-    """Return a name for the archive, from the date of today."""
+    """Return a name for the archive, made from today's date."""
     day = store.now()[:10]
     for number in range(1, _MAX_NAMES):
         name = f"{day}{ENDING}" if number == 1 else f"{day}-{number}{ENDING}"
@@ -150,7 +150,7 @@ def _free_name(store: Store) -> str:
 
 
 def _remove_unlisted(store: Store) -> None:
-    """Remove an archive of a killed process, if the ledger has every event of it."""
+    """Remove archives that killed processes left, if the ledger has all of their events."""
     ledger = store.ledger
     archives = ledger.archives()
     if archives is None:

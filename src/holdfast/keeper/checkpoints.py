@@ -46,7 +46,7 @@ def read_checkpoints(store: Store) -> dict[str, Source]:
         store.note(error.message)
         return {}
     checkpoints: dict[str, Source] = {}
-    # The current initiative's entity comes first: a former one's may be left of the same name.
+    # The current initiative's entity comes first: there may be an old one for the same name.
     for entity in sorted(entities, key=lambda entity: entity["name"] != CHECKPOINT):
         if entity["name"] == CHECKPOINT or entity["name"].startswith(f"{CHECKPOINT}:"):
             values = observed_values(entity["observations"])

@@ -1,4 +1,4 @@
-"""Set aside a ledger that came with its folder, and take one back that a person calls theirs.
+"""Set aside a ledger that came with its folder, and take back one that a person calls theirs.
 
 A ledger that was unpacked from an archive, or copied from another machine, is nobody's history:
 whoever made it could have written any gate run, approval or session into it. It is kept under

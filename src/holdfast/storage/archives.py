@@ -53,7 +53,7 @@ class Archives:
         return [name for name in names if name.endswith(ENDING)]
 
     def readable_names(self) -> list[str]:
-        """Return the names of those that were not found damaged."""
+        """Return the names of the archives that were not found damaged."""
         return [name for name in self.names() if name not in self.skipped]
 
     def rows(self, name: str, query: str, values: tuple[object, ...] = ()) -> Iterator[Row]:
@@ -86,8 +86,8 @@ class Archives:
     ) -> Iterator[Row]:  # fmt: skip
         """Yield rows of the ledger and those of a query of each archive, by seq, each once.
 
-        An event is in both places if a process was killed while it archived. ``paths`` are those
-        of archives that are not in place yet. With ``newest``, the newest come first, and an
+        An event is in both places if a process was killed while it archived. ``paths`` name
+        archives that are not in place yet. With ``newest``, the newest come first, and an
         archive that cannot be read is left out.
         """
         names = [*self.readable_names(), *paths]

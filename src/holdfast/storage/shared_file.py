@@ -1,9 +1,9 @@
 """Change a file that other programs write at the same time without losing their changes.
 
 Other programs ignore Holdfast's lock. Therefore the file is replaced, never overwritten, and what
-was replaced is read once no program has it open any more. If that is not what was read before,
-another program saved the file meanwhile: the change is made again from its content. A save that
-cannot be merged with another one is kept beside the file, under a name that a note tells.
+was replaced is read once no program has it open for writing any more. If that is not what was read
+before, another program saved the file meanwhile: the change is made again from its content. A save
+that cannot be merged with another one is kept beside the file, and a note gives its name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def settle(
 ) -> None:
     """Replace a file by what ``prepare`` makes of it, even if other programs are writing it.
 
-    ``owner`` keeps the temporary names of writers apart that do not share a lock. ``merge`` joins
+    ``owner`` keeps apart the temporary names of writers that share no lock. ``merge`` joins
     two saves of other programs during one call; without it, the first of them is kept beside the
     file. With ``merge``, lines that others append meanwhile are appended again, unless
     ``prepares_all`` says that ``prepare`` has to see them. Raise ``Fault`` (busy) if other programs
@@ -216,7 +216,7 @@ def _read_when_closed(disk: Disk, path: str, patience: Patience) -> bytes | None
     """
     attempt = 0
     while True:
-        # Ask first: what is read after it is complete.
+        # Ask first: then what is read is complete.
         is_settled = not disk.is_being_written(path)
         data = disk.read(path)
         # A program may empty the file in one step and write it in a later one. Therefore an empty
@@ -330,7 +330,7 @@ def _free_spare(path: str, owner: str) -> str:
 
 
 def _spares(path: str, owner: str) -> list[str]:
-    """Return the temporary files that are there, the newest content of several last."""
+    """Return the temporary files that exist; of several, the last has the newest content."""
     folder, prefix = os.path.dirname(path), _spare_prefix(path, owner)
     try:
         names = names_in(folder)
@@ -347,9 +347,9 @@ def clear_spares(
 ) -> list[str]:
     """Remove the temporary files of a killed run; return the names of those that had to be kept.
 
-    A temporary file has a text of Holdfast or the file's earlier content. If its content is not
-    known, another program saved it just before the run died: it is kept under another name. If the
-    run died while the file had no name of its own, it gets its name back.
+    A temporary file has a text of Holdfast's, or what the file contained before. If its content is
+    not known, another program saved it just before the run died: it is kept under another name. If
+    the run died while the file had no name of its own, it gets its name back.
     """
     saved = []
     for spare in reversed(_spares(path, owner)):

@@ -1,10 +1,10 @@
-"""Have a command ended if the process that runs it is killed.
+"""End a command if the process that runs it is killed.
 
-Nothing can be done after SIGKILL, so another process does it: a guard, which waits at a pipe whose
+A process can do nothing after SIGKILL, so another one does it: a guard, which waits at a pipe whose
 other end only this process has. The kernel closes that end when this process dies, however it dies.
 The guard is started before the command and finds it by what the command inherits, so there is no
-moment at which a kill leaves the command alone. Closing the pipe would look like a death: when the
-command has ended, the guard is killed.
+moment at which a kill leaves the command running. Closing the pipe would look like a death, so the
+guard is killed first when the command has ended.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CommandGuard:
     def _start(self, guards_end: int) -> subprocess.Popen[bytes] | None:
         """Start the guard; return ``None`` if that is not possible.
 
-        Without a guard the command is ended in every case but a kill of this process.
+        Without a guard, only a kill of this process leaves the command running.
         """
         output = f"pipe:[{os.fstat(self.output_fd).st_ino}]"
         words = [sys.executable, "-I", "-S", process_tree.__file__, self.run, output]

@@ -1,8 +1,8 @@
 """Read what a person told git about repositories of other users, and about bare ones.
 
 Only settings that no repository can change count: the system's, the person's and the command's.
-Files that these include are not read. This is needed where a folder belongs to another user, or
-looks like a bare repository, so commands seldom import it.
+Files that these include are not read. Only a folder that belongs to another user, or that looks
+like a bare repository, needs this module, so commands seldom import it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def allows_bare(root: str) -> bool:
 
 
 def _protected_settings(root: str) -> dict[str, list[str]]:
-    """Return the values of each setting, those that count most last.
+    """Return the values of each setting, the one with the highest precedence last.
 
     A file inside the repository at ``root`` does not count.
     """

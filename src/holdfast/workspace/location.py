@@ -112,7 +112,7 @@ def _list_of_ledgers(root: str) -> str | None:
 def sign_ledger(folder: str, disk: Disk) -> None:
     """Leave a file beside a new ledger that shows that it was made in this folder.
 
-    It has a secret name of the ledger, the folder's inode and the time. What was unpacked from an
+    It has a secret token for the ledger, the folder's inode and the time. What was unpacked from an
     archive or checked out has another inode, and a file's change time cannot be set.
     """
     path = os.path.join(folder, _MADE)
@@ -197,7 +197,7 @@ class Workspace:
             return  # The only consequence: a copy of the ledger is not recognized.
 
     def is_current(self) -> bool:
-        """Return False if the ledger belongs in another folder since git was set up or moved."""
+        """Return False if git was set up or moved since: the ledger belongs in another folder."""
         try:
             return find(self.root).home == self.home
         except Refused:
@@ -387,7 +387,7 @@ class Workspace:
             self.name, self.is_unnamed = _worktree_name(self.git), False
 
     def inside(self, root: str, path: str) -> str:
-        """Return a record's absolute path; raise ``Refused`` if it is not one, or is a link."""
+        """Return a record's absolute path; raise ``Refused`` if it is no record's, or a link."""
         if not path.startswith(_RECORD_PREFIXES) or ".." in path.split("/") or "\0" in path:
             raise Refused(
                 "outside", f"{path[:200]!r} is not a place for a record", "holdfast verify"
@@ -410,7 +410,7 @@ class Workspace:
     def check_links(self, full: str, root: str | None = None) -> None:
         """Raise ``Refused`` if a link on the way from the root to a path leads out of the root.
 
-        The root of the ledger's folder, the default, is git's folder or the worktree.
+        The default is the root of the ledger's folder: git's folder, or the worktree.
         """
         root = root or self.common or self.root
         part = full
@@ -526,7 +526,7 @@ def _is_ceiling(folder: str) -> bool:
 def _in_git(root: str, stat: os.stat_result) -> Workspace:
     """Return the workspace of a folder with ``.git``, whose ``lstat`` this is.
 
-    Raise ``Refused`` if git is not ready, or would not use it.
+    Raise ``Refused`` if git is not done with it, or would not use it.
     """
     git = pointer = os.path.join(root, ".git")
     if not S_ISDIR(stat.st_mode):
@@ -580,7 +580,7 @@ def _is_git_folder(git: str, common: str) -> bool:
     head = os.path.join(git, "HEAD")
     text = _read(head)
     if not text and os.path.islink(head):
-        text = f"ref: {os.readlink(head)}"  # an old way to name a branch without a commit
+        text = f"ref: {os.readlink(head)}"  # An old way to name the branch.
     name = text.removeprefix("ref:").lstrip()
     return (
         (name.startswith("refs/") if name != text else _is_full_commit(text))
@@ -644,7 +644,7 @@ def _is_own(stat: os.stat_result) -> bool:
 def parse_git_settings(text: str, settings: dict[str, list[str]]) -> None:
     """Add the settings in a file of git's to ``settings``, in lower case: ``core.bare``.
 
-    Sections with a second name are left out, and so is a value that is continued or escaped.
+    Sections with a second name are left out. Escapes and continued lines are not interpreted.
     """
     section = ""
     for line in text.splitlines():
@@ -668,7 +668,7 @@ def _bare_value(value: str) -> str:
 def _check_points_back(git: str, root: str) -> None:
     """Raise ``Refused`` if a linked worktree's git folder does not name this folder.
 
-    Else any folder could say that it is a worktree of another project, and get its ledger. The
+    Otherwise any folder could claim to be another project's worktree, and get its ledger. The
     folders are compared, not the ``.git`` files: a link leads to the same file from anywhere.
     """
     named = os.path.dirname(os.path.join(git, _read(os.path.join(git, "gitdir"))))

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from holdfast.system.disk import Disk
 
 KEPT_SUFFIX = ".kept"
-"""Added to the name of the file for lines that neither the file nor the graph has any more."""
+"""The suffix of the file for lines that neither the file nor the graph has any more."""
 _RECENT_S = 10.0
-"""For so long after a change was written, a file without it was read before that.
+"""For so long after a change was written, a file that lacks it does not delete it.
 
 The reference server reads the file and writes it a moment later, without a lock.
 """
@@ -59,14 +59,14 @@ class JsonlFile:
         self._seen: tuple[int, ...] = ()
         """The version of the file that was last read or written, by this process or another."""
         self._foreign: tuple[int, ...] = ()
-        """The version of the file that is not one of a memory, if any."""
+        """The version of the file that was found not to be a memory's; empty if none was."""
         self._digest = ""
         self._last_change = 0
         self.size = 0
         """The number of bytes that were last read or written."""
 
     def is_current(self, store: GraphStore) -> bool:
-        """Return True if the file was not changed by another program, as far as its status says."""
+        """Return True if, going by its status, no other program has changed the file."""
         seen = version_of(self.path)
         if seen and seen != self._seen:
             mark = read_mark(store)
@@ -81,7 +81,7 @@ class JsonlFile:
         return mark is None or mark.get("behind", False) or store.last_change() > 0
 
     def is_foreign(self, store: GraphStore) -> bool:
-        """Return True if what has the path is not a file of a memory, and was none before."""
+        """Return True if what is at the path is not a memory's file, and never was one."""
         if read_mark(store) is not None:
             return False
         version = version_of(self.path)
@@ -181,7 +181,7 @@ class JsonlFile:
         return None if is_new and is_empty else jsonl.render(graph)
 
     def _record(self, store: GraphStore) -> None:
-        """Mark in the database which content the file has."""
+        """Record in the database which content the file has."""
         seen = version_of(self.path)
         raw = self._disk.read(self.path)
         is_ours = digest(raw or b"") == self._digest and seen == version_of(self.path)
@@ -194,7 +194,7 @@ class JsonlFile:
                 store.mark_saved(self._last_change, now, now - _RECENT_S)
 
     def _keep_lost(self, parsed: ParsedFile, ours: Graph, merged: Graph) -> None:
-        """Append what neither the file nor the graph will have to a file for that; note it."""
+        """Add what neither the file nor the graph will have any more to the kept file; note it."""
         self.notes += jsonl.faults(self.path, parsed)
         lost = [line.strip() for _, line in parsed.not_held]
         lost += [*_lost(ours, merged), *_lost(parsed.graph, merged)]
@@ -213,7 +213,7 @@ class JsonlFile:
 
 
 def _lost(before: Graph, after: Graph) -> Iterator[bytes]:
-    """Yield lines with what one graph has and another one has not."""
+    """Yield lines with what the first graph has and the second has not."""
     texts: dict[str, set[str]] = {}
     for entity in after["entities"]:
         texts.setdefault(entity["name"], set()).update(entity["observations"])
@@ -248,7 +248,7 @@ def _is_known(store: GraphStore, raw: bytes) -> bool:
 
 
 def read_mark(store: GraphStore) -> Fields | None:
-    """Return what is known about the file; ``None`` if the graph is kept in no file."""
+    """Return what is known about the file; ``None`` if the graph is not kept in one."""
     text = store.file_mark()
     if text is None:
         return None

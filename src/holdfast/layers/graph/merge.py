@@ -1,11 +1,11 @@
 """Merge what another program wrote into the file of a graph with what changed in the graph since.
 
 Pure: three values in, one graph out. Entities, their types, observations and relations are merged
-one by one. Of each that only one side has:
+one by one. What only one side has is judged as follows:
 
 - only in the file: it was added there, unless the graph deleted it and has not written that yet;
 - only in the graph: it was deleted in the file, unless the graph added it and has not written that
-  yet, or wrote it only just now: a program that had read the file before then did not see it.
+  yet, or has written it only just now: a program that read the file before did not see it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class OwnChanges:
         """True if nothing else changed and the file is whole; else nothing counts as deleted."""
 
     def keep_theirs(self, key: Key) -> bool:
-        """Return True if what only the file has belongs to the graph."""
+        """Return True if what only the file has is added to the graph."""
         return key not in self.unsaved
 
     def keep_ours(self, key: Key) -> bool:
-        """Return True if what only the graph has stays."""
+        """Return True if what only the graph has stays in it."""
         return not self.is_complete or self.has(key)
 
     def has(self, key: Key) -> bool:
@@ -41,7 +41,7 @@ class OwnChanges:
 def merge(theirs: Graph, ours: Graph, own: OwnChanges) -> Graph:
     """Return the graph that has the changes of both sides, in the order of the file.
 
-    A name that stands several times is one entity in several pieces: an observation counts as
+    Several entities of one name are one entity in several pieces: an observation counts as
     present on a side if any piece there has it.
     """
     our_texts, their_texts = _texts_by_name(ours), _texts_by_name(theirs)
