@@ -23,7 +23,7 @@ from holdfast.core.text_merge import merge_lines
 from holdfast.core.workflow import OPENING, find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
-from holdfast.keeper.record_folders import PROGRESS, folder_of
+from holdfast.keeper.record_folders import ARCHIVE, PROGRESS, folder_of
 from holdfast.loops import pages, progress_log
 from holdfast.loops.progress_log import HEADER, LogComparison
 from holdfast.storage import shared_file
@@ -164,6 +164,7 @@ class LoopFolder:
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
         self.path = path
+        self._root = store.workspace.root_of(state["worktree"]) or store.workspace.root
         self.mode = pages.mode_of(state)
         self.units_name = pages.UNITS_PAGES[self.mode]
         self._store = store
@@ -302,6 +303,8 @@ class LoopFolder:
                 )
         self._remember(changes)
         self._store.note(length_problem(context or ""))
+        # Without it, `mv` of the folder into the archive fails, or takes the archive's name.
+        self._disk.make_folder(os.path.join(self._root, ARCHIVE))
 
     def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
         """Patch a page; return its text, or ``None`` if it cannot be read."""
