@@ -270,25 +270,7 @@ class LoopFolder:
 
             return page_model.patch_guardrails(text, state)
 
-        new_brief = pages.render_brief(state)
-        brief_shows = digest(new_brief.encode())
-
-        def patch_brief(text: str) -> str:
-            changes.pop("brief", None)
-            if text in ("", new_brief):
-                after = new_brief
-            elif text != self.seen_brief:
-                return text
-            elif brief_shows == self.memory["brief_shows"]:
-                after = text
-            else:
-                from holdfast.loops import page_model
-
-                after = page_model.patch_brief(text, state)
-            changes["brief"], changes["brief_shows"] = after, brief_shows
-            return after
-
-        self._patch(BRIEF, patch_brief)
+        changes |= self._write_brief(state)
         context = self._patch(CONTEXT, patch_context)
         self._patch(self.units_name, patch_units)
         self._patch(GUARDRAILS, patch_guardrails)
@@ -305,6 +287,30 @@ class LoopFolder:
         self._store.note(length_problem(context or ""))
         # Without it, `mv` of the folder into the archive fails, or takes the archive's name.
         self._disk.make_folder(os.path.join(self._root, ARCHIVE))
+
+    def _write_brief(self, state: Workflow) -> Fields:
+        """Patch the brief; return what its memory is to have, nothing if somebody saved it now."""
+        new_brief = pages.render_brief(state)
+        shows = digest(new_brief.encode())
+        changes: Fields = {}
+
+        def patch(text: str) -> str:
+            changes.clear()
+            if text in ("", new_brief):
+                after = new_brief
+            elif text != self.seen_brief:
+                return text
+            elif shows == self.memory["brief_shows"]:
+                after = text
+            else:
+                from holdfast.loops import page_model
+
+                after = page_model.patch_brief(text, state)
+            changes["brief"], changes["brief_shows"] = after, shows
+            return after
+
+        self._patch(BRIEF, patch)
+        return changes
 
     def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
         """Patch a page; return its text, or ``None`` if it cannot be read."""
