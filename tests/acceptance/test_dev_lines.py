@@ -110,6 +110,12 @@ def test_a_record_without_a_title_is_named_by_its_id_alone(features):
     assert "dev-evt-infra-a1b2 is active" in message
 
 
+def test_status_names_a_workflow_without_a_title_by_its_subject(features):
+    text = record_of("features/auth/login.md").replace("Event Infrastructure", "")
+    features.write(f"{ACTIVE}/dev-evt-infra-a1b2.json", text)
+    assert features.run("status").out.splitlines()[0].endswith("  features/auth/login.md")
+
+
 def test_a_feature_of_an_active_folder_asks_until_it_is_done(features):
     own = features.ok("start", "dev", "features/auth/")["workflow"]["id"]
     for path in ("features/auth/login.md", "features/auth/logout.md"):

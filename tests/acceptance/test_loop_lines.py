@@ -1,5 +1,6 @@
 """The state of a loop, line by line: its ends, its pages, its log, and its commits."""
 
+import json
 import os
 import shutil
 
@@ -36,7 +37,6 @@ def replace(repo, name, old, new):
 
 
 def move(repo, target=ARCHIVED):
-    os.makedirs(os.path.join(repo.path, f"{FOLDER}/archive"), exist_ok=True)
     os.rename(os.path.join(repo.path, LOOP), os.path.join(repo.path, target))
 
 
@@ -115,6 +115,14 @@ def test_an_older_copy_in_the_archive_is_not_what_was_moved(repo):
     assert repo.state("user-auth")["status"] == "completed"
     assert repo.record(f"{ARCHIVED}/state.json") == before
     assert not repo.has(LOOP)
+
+
+def test_a_unit_of_another_tool_has_no_title_and_no_brackets(repo):
+    unit = {"status": "confirming", "iterations_used": 1, "max_iterations": 5}
+    record = {"task": "x", "slug": "user-auth", "mode": "development", "phase": "execute"}
+    record |= {"current_task": "T1", "tasks": {"T1": unit}}
+    repo.write(f"{LOOP}/state.json", json.dumps(record))
+    assert repo.ok("loop", "status")["next"]["about"].startswith("T1 was declared done")
 
 
 # brief.md

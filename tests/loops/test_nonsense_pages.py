@@ -61,6 +61,8 @@ def patch_all(text, loop):
     once = page_model.patch_guardrails(text, state)
     assert once.startswith(text)
     assert page_model.patch_guardrails(once, state) == once
+    once = page_model.patch_brief(text, loop.state)
+    assert page_model.patch_brief(once, loop.state) == once
     log = text + progress_log.LogComparison(text, loop.events).addition()
     assert progress_log.LogComparison(log, loop.events).addition() == ""
 
@@ -72,6 +74,7 @@ def test_a_lot_of_nonsense_is_answered_in_time(name):
     read_all(text, "development")
     assert page_model.patch_units(text, SMALL.state)
     assert page_model.patch_guardrails(text, SMALL.state) == text
+    assert page_model.patch_brief(text, SMALL.state)
     assert progress_log.LogComparison(text, SMALL.events).addition()
     assert time.process_time() - started < LONGEST_S
 

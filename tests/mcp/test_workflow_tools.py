@@ -207,6 +207,18 @@ def test_a_refusal_is_what_the_command_line_says(served, client):
         assert result["content"][0]["text"].startswith(f"{error['code']}: {error['message']}")
 
 
+def test_complete_archives_a_finished_loop(served, client):
+    served.holdfast("loop", "new", "user-auth")
+    served.holdfast("loop", "plan", "--unit", "T1: One")
+    served.holdfast("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    assert client.refused("complete")["structuredContent"]["error"]["code"] == "pending"
+    served.holdfast("loop", "confirm", "T1", "--clean")
+    served.holdfast("loop", "verify", "T1", "--passed")
+    ended = client.call("complete", outcome="merged")
+    assert ended["signal"] == "LOOP_DEVELOPMENT_COMPLETE: user-auth"
+    assert os.listdir(served.folder / ".claude/iterative") == ["archive"]
+
+
 def test_status_lists_and_shows_and_resume_briefs(served, client):
     assert client.call("status") == {"ok": True, "workflows": []}
     client.call("start", recipe="dev", subject="a.md")

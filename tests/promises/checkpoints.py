@@ -1,4 +1,4 @@
-"""Ways to lose an initiative's place: mutations of what keeps its sources in step."""
+"""Ways to lose an initiative's place, or a loop's: mutations of what keeps its sources in step."""
 
 from promises.mutating import Mutation, answer
 
@@ -7,6 +7,8 @@ _SHOWN = "tests/acceptance/test_checkpoint_protocol.py::"
 _BAD = "tests/initiatives/test_bad_input.py::"
 _SERVER = "tests/initiatives/test_server.py::"
 _PLANS = "tests/initiatives/test_plans.py::"
+_LOOPS = "tests/acceptance/test_loop_lines.py::"
+_READER = "holdfast.loops.page_files:_EditReader."
 
 
 def _raise(_original):
@@ -64,5 +66,26 @@ CHECKPOINTS = [
         8, "add no milestone to a page of ours",
         "holdfast.initiatives.pages:MilestonePage._missing", answer([]),
         f"{_PLANS}test_a_page_of_ours_gets_an_added_milestone_at_its_place",
+    ),
+    Mutation(
+        10, "rebuild a finished loop that was removed", "holdfast.adopt.findings:_ended_loop",
+        answer(), f"{_LOOPS}test_remove_if_not_needed_by_rm_is_the_end_of_a_finished_loop",
+    ),
+    Mutation(
+        10, "look for no loop that was moved to the archive",
+        "holdfast.adopt.findings:_archived_folders", answer([]),
+        f"{_LOOPS}test_an_edit_of_a_record_that_was_moved_to_the_archive_is_taken_in",
+    ),
+    Mutation(
+        10, "read no edit of a brief", f"{_READER}_take_brief", answer(),
+        f"{_LOOPS}test_hand_edits_of_brief_md_are_taken_in",
+    ),
+    Mutation(
+        10, "read no iteration in a log", f"{_READER}_take_log", answer(),
+        f"{_LOOPS}test_an_iteration_written_into_progress_md_is_adopted_like_any_edit",
+    ),
+    Mutation(
+        8, "ask git for no commit of a loop", "holdfast.evidence.git:lost_commits", answer([]),
+        f"{_LOOPS}test_a_commit_that_git_no_longer_has_is_said_at_once_by_next_hook_and_verify",
     ),
 ]  # fmt: skip

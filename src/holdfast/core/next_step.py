@@ -292,12 +292,17 @@ def _has_cycle(state: Workflow) -> bool:
     return bool(names) and set(names) <= set(CYCLE) and bool(state["recipe"].get("task_needs"))
 
 
+def _with_title(task: Task) -> str:
+    """Return the id of a task, with its title if it has one: another tool's unit may have none."""
+    return f"{task['id']} ({task['description']})" if task["description"] else str(task["id"])
+
+
 def _task_step(state: Workflow, task: Task | None) -> NextStep:
     if task is None:
         about = "list what is to be done, a task for each test and commit"
         return NextStep(about, ["task", "add", "TASK"], TASK="what is to be done, in a sentence")
     number = str(task["id"])
-    name = f"task {number} ({task['description']})"
+    name = f"task {_with_title(task)}"
     if task["status"] == "blocked":
         reason = f" ({task['reason']})" if task.get("reason") else ""
         about = f"{name} is blocked{reason}; when that is resolved"
@@ -477,7 +482,7 @@ def _turn_steps(state: Workflow) -> list[NextStep]:
     if task is None:
         return [_step_without_unit(state)]
     name = str(task["id"])
-    title = f"{name} ({task['description']})"
+    title = _with_title(task)
     if turn == "confirm":
         about = f"{title} was declared done: go over it once more, then"
         issues = NextStep(

@@ -368,6 +368,9 @@ class Sync:
             return None
 
     def _note_unwritten(self, error: OSError | HoldfastError) -> None:
+        if isinstance(error, BadFile):
+            self._store.note(f"{error.message}: {error.fix}, then {SYNC_COMMAND}")
+            return
         why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
         self._store.note(f"not all files could be written ({why}): {SYNC_COMMAND}")
 

@@ -23,7 +23,7 @@ from holdfast.core.text_merge import merge_lines
 from holdfast.core.workflow import OPENING, find_task, is_active, unit_mark
 from holdfast.core.workflow.tasks import MAX_ITERATIONS
 from holdfast.errors import Fault, Refused
-from holdfast.keeper.record_folders import PROGRESS, folder_of
+from holdfast.keeper.record_folders import ARCHIVE, PROGRESS, folder_of
 from holdfast.loops import pages, progress_log
 from holdfast.loops.progress_log import HEADER, LogComparison
 from holdfast.storage import shared_file
@@ -164,6 +164,7 @@ class LoopFolder:
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
         self.path = path
+        self._root = store.workspace.root_of(state["worktree"]) or store.workspace.root
         self.mode = pages.mode_of(state)
         self.units_name = pages.UNITS_PAGES[self.mode]
         self._store = store
@@ -269,25 +270,7 @@ class LoopFolder:
 
             return page_model.patch_guardrails(text, state)
 
-        new_brief = pages.render_brief(state)
-        brief_shows = digest(new_brief.encode())
-
-        def patch_brief(text: str) -> str:
-            changes.pop("brief", None)
-            if text in ("", new_brief):
-                after = new_brief
-            elif text != self.seen_brief:
-                return text
-            elif brief_shows == self.memory["brief_shows"]:
-                after = text
-            else:
-                from holdfast.loops import page_model
-
-                after = page_model.patch_brief(text, state)
-            changes["brief"], changes["brief_shows"] = after, brief_shows
-            return after
-
-        self._patch(BRIEF, patch_brief)
+        changes |= self._write_brief(state)
         context = self._patch(CONTEXT, patch_context)
         self._patch(self.units_name, patch_units)
         self._patch(GUARDRAILS, patch_guardrails)
@@ -302,6 +285,32 @@ class LoopFolder:
                 )
         self._remember(changes)
         self._store.note(length_problem(context or ""))
+        # Without it, `mv` of the folder into the archive fails, or takes the archive's name.
+        self._disk.make_folder(os.path.join(self._root, ARCHIVE))
+
+    def _write_brief(self, state: Workflow) -> Fields:
+        """Patch the brief; return what its memory is to have, nothing if somebody saved it now."""
+        new_brief = pages.render_brief(state)
+        shows = digest(new_brief.encode())
+        changes: Fields = {}
+
+        def patch(text: str) -> str:
+            changes.clear()
+            if text in ("", new_brief):
+                after = new_brief
+            elif text != self.seen_brief:
+                return text
+            elif shows == self.memory["brief_shows"]:
+                after = text
+            else:
+                from holdfast.loops import page_model
+
+                after = page_model.patch_brief(text, state)
+            changes["brief"], changes["brief_shows"] = after, shows
+            return after
+
+        self._patch(BRIEF, patch)
+        return changes
 
     def _patch(self, name: str, patch: Callable[[str], str]) -> str | None:
         """Patch a page; return its text, or ``None`` if it cannot be read."""

@@ -232,7 +232,7 @@ def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
             "tasks": f"{row['tasks_done']}/{row['tasks_total']}" if row["tasks_total"] else "-",
             "branch": f"{row['branch'] or '-'}{tree}",
             "updated": screen.age(row["updated_at"]),
-            "title": row["title"],
+            "title": row["title"] or row["subject"],
         }
         table.append({name: clean(text) for name, text in texts.items()})
     columns, widths = fit_columns(
