@@ -320,3 +320,30 @@ def test_doctor_names_a_memory_that_cannot_be_written_and_why(repo, memory):
     repo.environment["HOLDFAST_GRAPH"] = "mcp:memory"
     found = check("graph")
     assert (found["status"], "does not name" in found["found"]) == ("bad", True)
+
+
+def test_a_full_briefing_has_what_the_lower_tiers_lack(repo, memory):
+    repo.ok("remember", "Ada wants short commits", "--kind", "preference")
+    repo.ok("start", "oneshot", "Typo")
+    repo.ok("complete", "--outcome", "shipped", "--force", "--reason", "done by hand")
+    repo.ok("start", "oneshot", "Comma")
+    repo.ok("abandon", "--reason", "not needed")
+    for outcome in ("success", "failure"):
+        repo.ok("delegation", "record", "--agent", "scout", "--outcome", outcome)
+    names = ("--from", "scout", "--to", "smith", "--reason", "stuck", "--resolved", "yes")
+    repo.ok("delegation", "escalate", *names)
+    repo.ok("start", "oneshot", "Colon")
+    full = repo.run("resume").out
+    for line in (
+        "LEARNED:\n- Ada wants short commits",
+        "EARLIER OUTCOMES of this recipe:\n- Completed ONESHOT for Typo: shipped, by force",
+        "- Abandoned ONESHOT for Comma: not needed",
+        "DELEGATIONS, as they went so far:\n- scout: 1 failure, 1 success\n",
+        "- scout: 1 handed over to smith, 1 resolved",
+    ):
+        assert line in full
+    assert "EARLIER OUTCOMES" in hook(repo)
+    repo.environment["HOLDFAST_GRAPH"] = "off"
+    lower = repo.run("resume").out
+    assert "EARLIER OUTCOMES" not in lower
+    assert "DELEGATIONS" not in lower

@@ -297,8 +297,9 @@ def _layer_line(screen: Screen, layer: Fields) -> str:
     if isinstance(position, dict):
         # Other programs write into the graph too, so any of it may be missing.
         keys = ("type", "phase_index", "phase", "initiative", "status", "milestone")
-        words = " ".join(str(position[key]) for key in keys if position.get(key))
-        position = screen.dot.join([words.replace("_", " "), screen.age(position["updated"] or "")])
+        said = {**position, "status": str(position.get("status", "")).replace("_", " ")}
+        words = " ".join(str(said[key]) for key in keys if said.get(key))
+        position = screen.dot.join([words, screen.age(position["updated"] or "")])
     yes = screen.paint("✓" if screen.fancy else "yes", "good")
     about = screen.dim(position or _LAYER_STATES.get(state, ""), layer["target"] or "")
     return f"  {name}: {yes} {about}"
