@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -259,3 +260,90 @@ def test_the_default_graph_is_searched_over_mcp(repo):
     (result,) = [answer["result"] for answer in map(json.loads, answers) if answer["id"] == 2]
     (entity,) = result["structuredContent"]["entities"]
     assert entity["name"] == "workflow-state"
+
+
+# What the layers tell
+
+
+def layer_of(repo, name):
+    return next(one for one in repo.ok("context")["layers"] if one["layer"] == name)
+
+
+def test_context_tells_completed_nothing_yet_and_unavailable_apart(repo, memory):
+    fresh = repo.run("context").out
+    for name in ("File state", "Auto-memory", "MCP Memory"):
+        assert f"{name}: ○ nothing written yet" in fresh
+    assert repo.ok("context")["work"] == "none"
+    repo.ok("start", "apex", "Login")
+    assert repo.ok("context")["work"] == "active"
+    repo.ok("complete", "--force", "--reason", "done by hand")
+    over = repo.run("context").out
+    assert "the work is completed: nothing is left to resume" in over
+    assert "File state: ○ completed" in over
+    assert "Auto-memory: ✓ completed" in over
+    assert "MCP Memory: ○ completed" in over
+    memory.unlink()
+    memory.mkdir()
+    assert layer_of(repo, "L2")["state"] == "unavailable"
+    repo.environment["HOLDFAST_GRAPH"] = "mcp:memory"
+    assert "MCP Memory: ✗ (degraded mode)" in repo.run("context").out
+
+
+def test_context_counts_initiatives(repo, memory):
+    repo.ok("initiative", "create", "Shop", "--milestone", "M1: Map")
+    repo.ok("initiative", "start", "M1")
+    answer = repo.ok("context")
+    assert (answer["tier"], answer["work"], answer["resume"]) == ("Standard", "active", "yes")
+    shown = repo.run("context").out
+    assert "File state: ✓ Shop in progress M1" in shown
+    assert "MCP Memory: ✓ Shop in progress M1" in shown
+
+
+def test_the_skill_of_context_sends_nobody_to_resume_what_is_finished():
+    page = Path(__file__).parents[2].joinpath("plugin", "skills", "context", "SKILL.md")
+    (line,) = [line for line in page.read_text().splitlines() if "the work is completed" in line]
+    assert "nothing to resume" in line
+
+
+def test_doctor_names_a_memory_that_cannot_be_written_and_why(repo, memory):
+    def check(what):
+        checks = json.loads(repo.run("doctor", "--json").out)["checks"]
+        return next(one for one in checks if one["what"] == what)
+
+    assert check("memory")["status"] == "good"
+    assert check("graph")["found"] == "the memory graph (embedded) is in the ledger"
+    memory.mkdir(parents=True)
+    found = check("memory")
+    assert found["status"] == "bad"
+    assert f"{memory} is in its place; learnings will not persist" in found["found"]
+    assert found["hint"] == f"move {memory} away"
+    repo.environment["HOLDFAST_GRAPH"] = "mcp:memory"
+    found = check("graph")
+    assert (found["status"], "does not name" in found["found"]) == ("bad", True)
+
+
+def test_a_full_briefing_has_what_the_lower_tiers_lack(repo, memory):
+    repo.ok("remember", "Ada wants short commits", "--kind", "preference")
+    repo.ok("start", "oneshot", "Typo")
+    repo.ok("complete", "--outcome", "shipped", "--force", "--reason", "done by hand")
+    repo.ok("start", "oneshot", "Comma")
+    repo.ok("abandon", "--reason", "not needed")
+    for outcome in ("success", "failure"):
+        repo.ok("delegation", "record", "--agent", "scout", "--outcome", outcome)
+    names = ("--from", "scout", "--to", "smith", "--reason", "stuck", "--resolved", "yes")
+    repo.ok("delegation", "escalate", *names)
+    repo.ok("start", "oneshot", "Colon")
+    full = repo.run("resume").out
+    for line in (
+        "LEARNED:\n- Ada wants short commits",
+        "EARLIER OUTCOMES of this recipe:\n- Completed ONESHOT for Typo: shipped, by force",
+        "- Abandoned ONESHOT for Comma: not needed",
+        "DELEGATIONS, as they went so far:\n- scout: 1 failure, 1 success\n",
+        "- scout: 1 handed over to smith, 1 resolved",
+    ):
+        assert line in full
+    assert "EARLIER OUTCOMES" in hook(repo)
+    repo.environment["HOLDFAST_GRAPH"] = "off"
+    lower = repo.run("resume").out
+    assert "EARLIER OUTCOMES" not in lower
+    assert "DELEGATIONS" not in lower

@@ -156,7 +156,7 @@ _LISTS = ("events", "workflows", "loops", "recipes", "gates", "commands", "entri
           "milestones", "violations")  # fmt: skip
 _NUMBERS = ("interviews_earlier", "skips_earlier", "earlier")
 _TEXTS = ("briefing", "source", "signal", "help", "version", "script", "does", "summary", "path",
-          "query", "tier", "behaviour", "resume", "id")  # fmt: skip
+          "query", "tier", "work", "behaviour", "resume", "id")  # fmt: skip
 _OBJECTS = ("gate", "tests", "recipe", "run", "counts", "entry", "skip", "undone")
 _SOMETIMES = ("script", "briefing")
 """Keys that an answer may lack: ``completion`` with a command line answers with candidates, and

@@ -42,11 +42,11 @@ _SHORT_COMMIT = 7
 _READ_FACTOR = 20
 """Characters of a text that are read, per character that is shown."""
 _SHORTENED_FIRST = (
-    "LEARNED", "CONTEXT", "DONE", "KEY REMINDERS", "GUARDRAILS", "NOTE", "UNIT", "TESTS", "FAILED",
-    "PENDING", "OPEN", "REQUIRED READING",
+    "DELEGATIONS", "EARLIER OUTCOMES", "LEARNED", "CONTEXT", "DONE", "KEY REMINDERS", "GUARDRAILS",
+    "NOTE", "UNIT", "TESTS", "FAILED", "PENDING", "OPEN", "REQUIRED READING",
 )  # fmt: skip
 """The parts that lose lines, the least important first."""
-_OLDEST_FIRST = ("LEARNED", "DONE", "NOTE")
+_OLDEST_FIRST = ("EARLIER OUTCOMES", "LEARNED", "DONE", "NOTE")
 """Parts whose last lines are the newest, so that the first ones are left out."""
 _TITLES = {
     "DONE": "DONE:",
@@ -56,6 +56,8 @@ _TITLES = {
     "KEY REMINDERS": "KEY REMINDERS:",
     "CONTEXT": "CONTEXT:",
     "LEARNED": "LEARNED:",
+    "EARLIER OUTCOMES": "EARLIER OUTCOMES of this recipe:",
+    "DELEGATIONS": "DELEGATIONS, as they went so far:",
 }
 _WHOSE_WORDS = (
     "The command after NEXT is Holdfast's own. Titles, reasons, reminders, context, notes and "
@@ -76,6 +78,8 @@ def briefing(
     outside: int = 0,
     facts: Fields | None = None,
     learnings: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
+    delegations: Sequence[str] = (),
     notes: Sequence[str] = (),
     others: Sequence[str] = (),
     is_named: bool = False,
@@ -86,6 +90,8 @@ def briefing(
     branch that has all commits, if a pull request is due. ``missing`` are the required files that
     do not exist. ``outside`` is the number of required files that ``state`` leaves out because they
     lie outside the workspace. ``learnings`` are what earlier sessions learned, oldest first.
+    ``outcomes`` are how earlier workflows of the recipe ended, ``delegations`` what matters for the
+    next one; both are the graph's, and empty without it.
     ``notes`` tell what was rejected, rebuilt or recovered. ``others`` name further workflows that
     the session could take up. ``facts`` are those of ``core.workflow.needs``. ``is_named``:
     commands must name the workflow.
@@ -106,6 +112,8 @@ def briefing(
         "KEY REMINDERS": _bullets(state["reminders"]),
         "CONTEXT": _bullets(_pairs(other_context(state))),
         "LEARNED": _bullets(learnings),
+        "EARLIER OUTCOMES": _bullets(outcomes),
+        "DELEGATIONS": _bullets(delegations),
         "NOTE": [note_line(note) for note in notes],
         "action": _action(state, missing, is_elsewhere=bool(mismatch)),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.core.logs import summarize_delegations
 from holdfast.core.visible import clean, folded
 from holdfast.core.workflow import find_phase
 from holdfast.core.workflow.lifecycle import overruled
@@ -59,6 +60,16 @@ def completion_line(recipe: str, title: str, state: Workflow) -> str:
     return f"Completed {recipe.upper()} for {one_line(title)}: {one_line(outcome + left_out)}"
 
 
+def outcome_line(state: Workflow) -> str:
+    """Return how an ended workflow ended."""
+    if state["status"] == "completed":
+        return completion_line(state["recipe"]["name"], state["title"], state)
+    if state["status"] == "expired":
+        return expiry_line(state["recipe"]["name"], state["title"], state["phase"])
+    reason = f": {one_line(str(state['reason']))}" if state.get("reason") else ""
+    return f"Abandoned {state['recipe']['name'].upper()} for {one_line(state['title'])}{reason}"
+
+
 def expiry_line(recipe: str, title: str, phase: str | None) -> str:
     return f"Expired workflow: {recipe.upper()} at {phase or 'no phase'} for {one_line(title)}"
 
@@ -85,6 +96,21 @@ def preference_lines(delegations: Fields, interviews: Fields) -> list[str]:
         f"The user {act}{f' ({times} times)' if times > 1 else ''}"
         for act, times in ranked[:MAX_PREFERENCES]
     ]
+
+
+def delegation_lines(delegations: Fields, interviews: Fields) -> list[str]:
+    """Return what matters for the next delegation: who failed, gave up, or was not wanted."""
+    summary = summarize_delegations(delegations["entries"])
+    lines = []
+    for row in summary["agents"]:
+        ends = ", ".join(f"{count} {one_line(name)}" for name, count in row["outcomes"].items())
+        if len(row["outcomes"]) > 1 or row["count"] > 1:
+            lines.append(f"{one_line(row['agent'])}: {ends or row['count']}")
+    for row in summary["escalations"]:
+        resolved = f", {row['resolved']} resolved" if "resolved" in row else ""
+        ends = f"{row['count']} handed over to {one_line(row['to'])}{resolved}"
+        lines.append(f"{one_line(row['from'])}: {ends}")
+    return [*preference_lines(delegations, interviews), *lines][:MAX_PREFERENCES]
 
 
 def one_line(text: str) -> str:

@@ -424,6 +424,41 @@ def _journal(installation: Installation) -> Results:
         yield "unknown", message, "work in a clone on a local disk"
 
 
+def _memory(installation: Installation) -> Results:
+    """Check that the project's memory (L2) can be written, if somebody wants it."""
+    memory = installation.keeper.memory()
+    try:
+        path, is_wanted = memory.path, memory.is_wanted()
+    except (HoldfastError, OSError) as error:
+        yield "bad", f"MEMORY.md cannot be read: {error}", "make it readable"
+        return
+    if path is None:
+        yield "unknown", "MEMORY.md is off", ""
+    elif not is_wanted:
+        yield "unknown", f"{path} is not written: nobody has asked for it", ""
+    elif not memory.is_available():
+        part = existing_part(path)
+        is_in_the_way = os.path.isdir(part) == (part == path)
+        why, hint = "is not writable", f"make {part} writable"
+        if is_in_the_way:
+            why, hint = "is in its place", f"move {part} away"
+        yield "bad", f"{path} cannot be written: {part} {why}; learnings will not persist", hint
+    else:
+        yield "good", f"{path} can be written", ""
+
+
+def _graph(installation: Installation) -> Results:
+    """Check that the memory graph (L3) answers; a server is asked."""
+    layer = installation.keeper.context()[0]["layers"][-1]
+    if layer["state"] == "off":
+        yield "unknown", "the memory graph is off", ""
+    elif layer["state"] == "unavailable":
+        yield "bad", layer["why"], "mend it, then: holdfast sync"
+    else:
+        where = "is in the ledger" if layer["target"] == "embedded" else "answers"
+        yield "good", f"the memory graph ({layer['target']}) {where}", ""
+
+
 def _notes(installation: Installation) -> Results:
     """List the workflows in an agent's notes that a compaction would adopt."""
     documents = agent_notes.detect(installation.root)
@@ -503,6 +538,8 @@ _CHECKS: tuple[tuple[str, Callable[[Installation], Results]], ...] = (
     ("locks", _locks),
     ("ledger", _ledger),
     ("journal", _journal),
+    ("memory", _memory),
+    ("graph", _graph),
     ("notes", _notes),
     ("reading", _reading),
     ("last compaction", _last("context_compacted")),

@@ -57,6 +57,7 @@ _STOPPED = "stopped "
 """The beginning of the name of the fact that has the session that stopped last, and its change."""
 _NO_CHANGES = ("workflow_resumed", "briefing_delivered")
 """Events by which a session takes up a workflow, and does not work on it yet."""
+_MAX_OUTCOMES = 3
 _MAX_LEARNINGS = 3
 """The number of learnings in a briefing, the newest; the project's memory has them all."""
 
@@ -541,6 +542,7 @@ class Keeper:
         learnings: list[Fields] = []
         if ledger.stream(stream_of("learning")) is not None:
             learnings = self.learnings()[-_MAX_LEARNINGS:]
+        outcomes, delegations = self._history(state)
         notes = [*notes_to_brief(self.store, state), *notes, *self.store.take_notes()]
         notes += self.session.facts.lost_commits(state)
         return briefing(
@@ -552,11 +554,47 @@ class Keeper:
             missing=self.missing_reading(readable),
             outside=len(required) - len(inside),
             learnings=[str(entry["text"]) for entry in learnings],
+            outcomes=outcomes,
+            delegations=delegations,
             notes=list(dict.fromkeys(notes)),
             others=others,
             facts=self.session.facts.of_next_step(state),
             is_named=self.needs_explicit_id(state),
         )
+
+    def _history(self, state: Workflow) -> tuple[list[str], list[str]]:
+        """Return how workflows of this recipe ended, oldest first, and how delegations went.
+
+        Both are what the memory graph has; without one, nothing is returned.
+        """
+        named = os.environ.get("HOLDFAST_GRAPH")
+        if named == "off":
+            return [], []
+        if not named and self.workspace.has_settings():
+            from holdfast.workspace import settings
+
+            try:
+                if settings.load(self.workspace.root).graph() == "off":
+                    return [], []
+            except HoldfastError:
+                return [], []
+        ledger = self.store.ledger
+        query = f"{ENDED} AND recipe = ? AND stream != ? ORDER BY updated_at DESC, seq DESC LIMIT ?"
+        ended = list(ledger.states(query, state["recipe"]["name"], state["id"], _MAX_OUTCOMES))
+        has_log = ledger.stream(stream_of("delegation")) is not None
+        if not ended and not has_log:
+            return [], []
+        from holdfast.core import other_layers
+        from holdfast.core.workflow.edits import is_adopted
+
+        # What came with a record from elsewhere is not this person's experience.
+        own = [stream.state for stream in reversed(ended) if not is_adopted(stream.state)]
+        outcomes = [other_layers.outcome_line(state) for state in own]
+        if not has_log:
+            return outcomes, []
+        memory = self.memory()
+        logs = [memory.own_entries(log) for log in ("delegation", "interview")]
+        return outcomes, other_layers.delegation_lines(*logs)
 
     def missing_reading(self, state: Workflow) -> list[str]:
         """Return the required files inside the workspace that do not exist."""

@@ -16,6 +16,7 @@ from holdfast.adopt import findings as adoption
 from holdfast.adopt import unknown_workflows
 from holdfast.core import json_text
 from holdfast.core.briefing import place_of
+from holdfast.core.initiatives import current_of
 from holdfast.core.json_text import md5_of
 from holdfast.core.other_layers import observed_values, one_line, phases_at, tier
 from holdfast.core.refusal import bad_text
@@ -23,6 +24,7 @@ from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import blank, is_active
 from holdfast.errors import HoldfastError, Refused
 from holdfast.formats import schema
+from holdfast.keeper.logs import FINAL
 from holdfast.layers.graph import mcp_delivery, projection
 from holdfast.layers.memory import Memory
 from holdfast.workspace import settings
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
+ACTIVE, COMPLETED, LEARNINGS, NOTHING_YET = "active", "completed", "learnings", "nothing yet"
+UNAVAILABLE, OFF = "unavailable", "off"
+"""What a layer tells of: work that is going on, work that is done, what was learned, nothing; or
+why it tells nothing."""
 _MAX_OPENED = 20
 """The number of record files that are opened, the most recently written ones."""
 
@@ -48,8 +54,13 @@ def report_layers(session: Session) -> Fields:
     """Return the tier, and for each layer its availability, its target and its position."""
     looks = (_look_at_records, _look_at_memory, _look_at_graph)
     layers = [look(session.store) for look in looks]
+    found = [layer["state"] for layer in layers]
     record, memory, graph = (layer["available"] for layer in layers)
-    return {**tier(record=record, memory=memory, graph=graph), "layers": layers}
+    work = next((state for state in (ACTIVE, COMPLETED) if state in found), "none")
+    fields = tier(record=record, memory=memory, graph=graph)
+    if work == COMPLETED:
+        fields["behaviour"] = "the work is completed: nothing is left to resume"
+    return {**fields, "work": work, "layers": layers}
 
 
 def describe_layers(session: Session, overview: Overview) -> list[Fields]:
@@ -88,8 +99,20 @@ def _compare_graph(store: Store, seq: int) -> Fields:
     return {"target": kept_by, "status": status, "seq": delivered}
 
 
+def _layer(name: str, target: str | None = None) -> Fields:
+    """Return a layer in which nothing was found. ``state`` is one of the words above.
+
+    ``available``: it tells of work. ``position`` is that work, ``why`` the trouble with the layer.
+    """
+    return {
+        "layer": name, "available": False, "state": NOTHING_YET, "target": target, "position": None,
+    }  # fmt: skip
+
+
 def _look_at_records(store: Store) -> Fields:
-    """Describe the newest active workflow in this worktree's records. The ledger is not read.
+    """Describe the newest active workflow in this worktree's records, else the initiative.
+
+    The ledger is not read.
 
     Raise ``Refused`` if a folder of records is outside the workspace.
     """
@@ -98,6 +121,7 @@ def _look_at_records(store: Store) -> Fields:
     if len(records) > _MAX_OPENED:
         records = sorted(records, key=lambda record: _written_ns(os.path.join(root, record)))
     states = []
+    has_ended = False
     for record in records[-_MAX_OPENED:]:
         try:
             parsed = unknown_workflows.read(store, record)
@@ -105,8 +129,10 @@ def _look_at_records(store: Store) -> Fields:
             continue
         if parsed is not None and is_active(parsed[1]):
             states.append({**parsed[1], "record": record})
+        has_ended = has_ended or (parsed is not None and parsed[1]["status"] == "completed")
     if not states:
-        return {"layer": "L1", "available": False, "target": None, "position": None}
+        layer = _look_at_initiatives(store)
+        return {**layer, "state": COMPLETED} if has_ended and not layer["available"] else layer
     newest: Any = max(reversed(states), key=lambda state: str(state["updated_at"]))
     number, total = place_of(newest)
     position = {
@@ -116,7 +142,41 @@ def _look_at_records(store: Store) -> Fields:
         "context": newest["title"] or newest["subject"],
         "updated": newest["updated_at"],
     }
-    return {"layer": "L1", "available": True, "target": newest["record"], "position": position}
+    found = {"available": True, "state": ACTIVE, "position": position}
+    return {**_layer("L1", newest["record"]), **found}
+
+
+def _look_at_initiatives(store: Store) -> Fields:
+    """Describe the current initiative in the record of the initiatives."""
+    stream = projection.INITIATIVES
+    aggregate = formats.aggregate_of(stream)
+    path = (aggregate.record_address(None, store.workspace.name) or ("", ""))[1]
+    layer = _layer("L1")
+    try:
+        raw = store.files.read(store.workspace.inside(store.workspace.root, path))
+        signed = formats.parse_signed(raw or b"{}")
+        origin = store.origin(path, store.workspace.name)
+        state = aggregate.parse(signed, None, path, origin)
+    except (json_text.BadJson, schema.Invalid, HoldfastError, OSError):
+        return layer
+    initiative = current_of(state)
+    if initiative is None:
+        return layer
+    about = _of_initiative(
+        initiative["name"],
+        initiative["status"],
+        initiative["current_milestone"],
+        initiative["updated_at"],
+    )
+    return {**layer, "target": path, **about}
+
+
+def _of_initiative(name: str, status: str, milestone: str | None, updated: str | None) -> Fields:
+    """Return how a layer that tells of an initiative differs from one that tells of nothing."""
+    if status in FINAL:
+        return {"state": COMPLETED}
+    position = {"initiative": name, "status": status, "milestone": milestone, "updated": updated}
+    return {"available": True, "state": ACTIVE, "position": position}
 
 
 def _written_ns(path: str) -> int:
@@ -128,44 +188,78 @@ def _written_ns(path: str) -> int:
 
 def _look_at_memory(store: Store) -> Fields:
     """Describe the active workflow in the project's memory; ``why``, if it cannot be read."""
-    layer: Fields = {"layer": "L2", "available": False, "target": None, "position": None}
+    layer = _layer("L2")
     try:
         memory = Memory(store)
         layer["target"] = memory.path
+        if memory.path is None:
+            return {**layer, "state": OFF}
         lines = memory.sentences()
+        if memory.is_wanted() and not memory.is_available():
+            layer |= {"state": UNAVAILABLE, "why": f"{memory.path} cannot be written"}
     except (HoldfastError, OSError) as error:
-        return {**layer, "why": str(error)}
+        return {**layer, "state": UNAVAILABLE, "why": str(error)}
     active = [line for line in lines if line.startswith("Active ")]
+    if layer["state"] != UNAVAILABLE and lines:
+        is_over = any(line.startswith("Completed ") for line in lines)
+        layer["state"] = ACTIVE if active else COMPLETED if is_over else LEARNINGS
     return {**layer, "available": bool(lines), "position": active[0] if active else None}
 
 
 def _look_at_graph(store: Store) -> Fields:
     """Describe the newest active workflow in the graph; ``why``, if it cannot be read."""
-    layer: Fields = {"layer": "L3", "available": False, "target": None, "position": None}
+    layer = _layer("L3")
     try:
         layer["target"] = settings.load(store.workspace.root).graph()
-        entities = _read_entities(store, layer["target"])
+        if layer["target"] == "off":
+            return {**layer, "state": OFF}
+        workflows, initiatives = _read_entities(store, layer["target"])
     except (HoldfastError, OSError) as error:
-        return {**layer, "why": str(error)}
-    newest = _find_newest(entities)
+        return {**layer, "state": UNAVAILABLE, "why": str(error)}
+    newest = _find_newest(workflows)
     if newest is not None:
         names = ("type", "phase", "phase_index", "context", "updated")
-        layer["position"] = {name: newest.get(name) for name in names}
-    return {**layer, "available": bool(entities)}
+        position = {name: newest.get(name) for name in names}
+        return {**layer, "available": True, "state": ACTIVE, "position": position}
+    for values in initiatives[:1]:
+        name, status = values.get("initiative", ""), values.get("status", "")
+        layer |= _of_initiative(name, status, values.get("milestone"), values.get("updated"))
+    if not layer["available"] and workflows:
+        layer["state"] = COMPLETED
+    return layer
 
 
-def _read_entities(store: Store, kept_by: str) -> list[Fields]:
-    """Return the graph's workflow entities as fields; of the embedded graph, only the newest."""
+def _read_entities(store: Store, kept_by: str) -> tuple[list[Fields], list[Fields]]:
+    """Return the graph's workflows and initiatives as fields, the current initiative first.
+
+    Of the embedded graph, these are the newest workflow and the current initiative.
+    """
     if kept_by == "off":
-        return []
+        return [], []
+    entities: list[Any]
     if kept_by == "embedded":
+        stored = store.ledger.stream(projection.INITIATIVES)
         newest = projection.read_newest_workflow(store)
-        entities = [] if newest is None else [newest]
+        entities = [newest] if newest is not None else []
+        entities += projection.initiative_updates(stored.state)[0] if stored is not None else []
     else:
         server = kept_by.removeprefix("mcp:")
-        graph = mcp_delivery.call(store, server, lambda graph: graph.search_nodes(projection.SLOT))
-        entities = [node for node in graph["entities"] if node["entityType"] == "WorkflowState"]
-    return [{"name": node["name"], **observed_values(node["observations"])} for node in entities]
+        queries = (projection.SLOT, projection.CHECKPOINT)
+        entities = mcp_delivery.call(
+            store,
+            server,
+            lambda graph: [
+                node for query in queries for node in graph.search_nodes(query)["entities"]
+            ],
+        )
+    fields: dict[str, list[Fields]] = {"WorkflowState": [], "InitiativeCheckpoint": []}
+    for node in entities:
+        if node["entityType"] in fields:
+            values = {"name": node["name"], **observed_values(node["observations"])}
+            if values not in fields[node["entityType"]]:
+                fields[node["entityType"]].append(values)
+    workflows, initiatives = fields.values()
+    return workflows, sorted(initiatives, key=lambda it: bool(it["name"] != projection.CHECKPOINT))
 
 
 def search(store: Store, query: str, limit: int | None) -> Fields:
@@ -216,7 +310,7 @@ def _adopt_from_graph(tx: Transaction) -> bool:
     store = tx.store
     try:
         kept_by = settings.load(store.workspace.root).graph()
-        entity = _find_newest(_read_entities(store, kept_by))
+        entity = _find_newest(_read_entities(store, kept_by)[0])
     except HoldfastError as error:
         store.note(error.message)
         return False

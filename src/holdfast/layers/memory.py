@@ -109,7 +109,7 @@ class Memory:
         return bool(
             _named_path(workspace)
             or _is_client_set_up(workspace)
-            or self._own_entries("learning")["learnings"]
+            or self.own_entries("learning")["learnings"]
             or self.lines()
         )
 
@@ -213,7 +213,7 @@ class Memory:
         """Yield headings with sentences; the last ones are dropped first if there is no room."""
         source = self._source
         logs_of_person = ("learning", "delegation", "interview")
-        learning, delegation, interview = [self._own_entries(log) for log in logs_of_person]
+        learning, delegation, interview = [self.own_entries(log) for log in logs_of_person]
         learnings: dict[str, list[str]] = {}
         for entry in learning["learnings"]:
             heading = one_line(entry.get("section", logs.DEFAULT_SECTION))
@@ -230,7 +230,7 @@ class Memory:
         own = [stream for stream in ended if not is_adopted(stream.state)]
         yield ENDED_HEADING, [self._ended(stream) for stream in own]
 
-    def _own_entries(self, log: str) -> Fields:
+    def own_entries(self, log: str) -> Fields:
         """Return a log's state without the entries that came with somebody else's record."""
         state: Fields = self._source.state_of(stream_of(log))
         return {

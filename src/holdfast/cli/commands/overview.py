@@ -38,6 +38,11 @@ _ABOUT_MIN_COLUMNS = 30
 _MAX_LEARNINGS, _MAX_AGENTS = 5, 4
 _LABEL_COLUMNS = 13
 _LAYER_NAMES = {"L1": "File state", "L2": "Auto-memory", "L3": "MCP Memory"}
+_LAYER_STATES = {
+    "completed": "completed: nothing is in progress",
+    "nothing yet": "nothing written yet",
+    "learnings": "what was learned",
+}
 _CONTEXT_ROW = (
     "id", "recipe", "title", "status", "phase", "phase_index", "phase_total", "tasks_done",
     "tasks_total", "branch", "worktree", "updated_at",
@@ -279,20 +284,22 @@ def _labelled_facts(screen: Screen, fields: Fields) -> dict[str, list[str]]:
 
 def _layer_line(screen: Screen, layer: Fields) -> str:
     """Return ``MCP Memory: ✗ (degraded mode)``, or the layer's file and what it says."""
-    name, position, why = _LAYER_NAMES[layer["layer"]], layer["position"], layer.get("why")
-    yes, no = ("✓", "✗") if screen.fancy else ("yes", "no")
-    if not layer["available"]:
-        missing = "off" if layer["target"] is None else "nothing of ours is in it"
+    name, position, state = _LAYER_NAMES[layer["layer"]], layer["position"], layer["state"]
+    why = layer.get("why", "")
+    if not layer["available"] or state == "unavailable":
+        if state in ("completed", "nothing yet"):
+            mark, words = screen.mark("pending"), _LAYER_STATES[state]
+            return f"  {name}: {mark} {screen.paint(words, 'dim')}"
+        no = screen.paint("✗" if screen.fancy else "no", "bad")
         if layer["layer"] == "L3":
-            reason = "(degraded mode)" + (screen.dim(screen.dot + why) if why else "")
-        else:
-            missing = "no record of an active workflow" if layer["layer"] == "L1" else missing
-            reason = f"({clean(why or missing)})"
-        return f"  {name}: {screen.paint(no, 'bad')} {reason}"
+            return f"  {name}: {no} (degraded mode){screen.dim(screen.dot + why) if why else ''}"
+        return f"  {name}: {no} ({clean(why or state)})"
     if isinstance(position, dict):
         # Other programs write into the graph too, so any of it may be missing.
-        keys = ("type", "phase_index", "phase")
-        label = " ".join(position[key] for key in keys if position[key])
-        position = screen.dot.join([label, screen.age(position["updated"] or "")])
-    about = screen.dim(position or "", layer["target"] or "")
-    return f"  {name}: {screen.paint(yes, 'good')} {about}"
+        keys = ("type", "phase_index", "phase", "initiative", "status", "milestone")
+        said = {**position, "status": str(position.get("status", "")).replace("_", " ")}
+        words = " ".join(str(said[key]) for key in keys if said.get(key))
+        position = screen.dot.join([words, screen.age(position["updated"] or "")])
+    yes = screen.paint("✓" if screen.fancy else "yes", "good")
+    about = screen.dim(position or _LAYER_STATES.get(state, ""), layer["target"] or "")
+    return f"  {name}: {yes} {about}"

@@ -55,7 +55,7 @@ _IN_THE_SLOT = (
     f"format = 'verb' AND worktree = '{_MAIN_WORKTREE}' ORDER BY {ACTIVE} DESC, seq DESC LIMIT 1"
 )
 _CHANGED = "seq > ? OR stream IN (?, ?) ORDER BY created_at, stream"
-_NEWEST = f"{ACTIVE} AND phase_total > 0 ORDER BY updated_at DESC, seq DESC LIMIT 1"
+_NEWEST = f"phase_total > 0 ORDER BY {ACTIVE} DESC, updated_at DESC, seq DESC LIMIT 1"
 _KIND_OF_EVENT = {
     "interview_recorded": "interview",
     "interview_skipped": "skip",
@@ -112,7 +112,7 @@ def read_changes(
 
 
 def read_newest_workflow(source: LayerSource) -> Entity | None:
-    """Return the entity of the active workflow that changed last, without the other entities."""
+    """Return the entity of the active workflow that changed last; if none is, of an ended one."""
     for stream in source.ledger.states(_NEWEST):
         return workflow_update(stream.state, in_slot=fits_slot(stream.state))
     return None
