@@ -20,7 +20,11 @@ READS = 2
 PER_READ = 1.5
 MOST_PROCESSES = 9
 _PER_FOLDER = 100
-_IDENTITY = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
+_IDENTITY = (
+    *("-c", "user.name=bench", "-c", "user.email=bench@localhost"),
+    # Else git goes on in the background, and writes while the folder is removed.
+    *("-c", "gc.auto=0", "-c", "maintenance.auto=false"),
+)
 _COUNTING = """\
 #!/bin/sh
 echo "$@" >>{log}

@@ -174,6 +174,7 @@ def measure_year(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     fill_year(large, templates(shop), events, workflows)
     grown = f"after a year ({events:,} events, {workflows:,} workflows) / on its first day"
     kinds = {
+        "`task done` and `task reopen`": _done,
         "`task start` or `task block`": _changes,
         "a change with `--id` and its retry": _retried,
         "`start`": _starts,
@@ -207,6 +208,13 @@ def _changes(shop: Workshop, work: Workspace) -> Sample:
     turns = turns_of(work.setup, work.ids[0])
     own = ["-w", work.ids[0]]
     return lambda: process([*shop.best, *next(turns), *own], work.folder, shop.env)
+
+
+def _done(shop: Workshop, work: Workspace) -> Sample:
+    """Return a sample of finishing the first task, and making it pending again."""
+    own = ["1", "-w", work.ids[0]]
+    lines = (["task", "done", *own, "--force", "--reason", REASON], ["task", "reopen", *own])
+    return lambda: sum(process([*shop.best, *line], work.folder, shop.env) for line in lines)
 
 
 def _retried(shop: Workshop, work: Workspace) -> Sample:

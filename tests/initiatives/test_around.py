@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Initiatives, Keeper, Refused
 from holdfast.initiatives.status_yaml import Status
+from holdfast.system.disk import Disk
 from support.initiative_shop import RECORD, TOP, YAML
 from support.paths import SOURCE
 
@@ -215,3 +216,22 @@ def test_several_writers_leave_sources_that_agree_and_lose_no_task(shop):
     assert (told.status, told.milestone) == (one["status"], "M1")
     assert shop.text(shop.readme).count("- [x] ") == len(expected)
     assert keeper.verify().ok
+
+
+def test_a_status_file_that_is_being_written_is_read_when_that_is_done(shop):
+    shop.begin(files=True)
+    shop.later(5)
+    shop.edit_yaml(at=shop.now, status="in_progress", milestone="M1")
+    rest = [shop.text(shop.yaml)]
+    shop.write(shop.yaml, rest[0][: rest[0].index("milestone") + 4])
+
+    class BeingWritten(Disk):
+        def is_being_written(self, path):
+            if rest and path.endswith(YAML):
+                shop.write(shop.yaml, rest.pop())
+                return True
+            return super().is_being_written(path)
+
+    receipt = Initiatives(shop.keeper(disk=BeingWritten())).task("M1", "one")
+    assert "fix line" not in str(receipt.notes)
+    assert (rest, Status(shop.text(shop.yaml).encode()).status) == ([], "in_progress")

@@ -306,3 +306,24 @@ def test_what_nobody_knows_beside_the_file_is_kept_under_a_name_of_its_own(proje
     assert project.read(".claude/settings.json.found-0") == b'{"saved": "in the last instant"}'
     left = [name for name in project.names(".claude") if ".holdfast-" in name]
     assert left == []
+
+
+@pytest.mark.parametrize("change", ["init", "uninstall"])
+def test_a_file_that_is_being_written_is_read_when_that_is_done(project, monkeypatch, change):
+    project.write(TEAM, json.dumps({"model": "opus"}))
+    if change == "uninstall":
+        project.init()
+    whole = project.read(TEAM).decode()
+    project.write(TEAM, whole[: len(whole) // 2])
+    rest = [whole]
+
+    class BeingWritten(Disk):
+        def is_being_written(self, path):
+            if rest and path.endswith("settings.json"):
+                project.write(TEAM, rest.pop())
+                return True
+            return super().is_being_written(path)
+
+    monkeypatch.setattr(install, "Disk", BeingWritten)
+    getattr(project, change)()
+    assert json.loads(project.read(TEAM))["model"] == "opus"

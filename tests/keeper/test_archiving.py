@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 
-from holdfast.errors import Fault, Refused
+from holdfast.errors import INSTALL_NEWER, Fault, Refused
 from holdfast.install.doctor import examine
 from holdfast.keeper import archiving
+from holdfast.storage.database import SCHEMA_VERSION
 from support.workshop import DAY_MS, HOME, LEDGER, Workshop
 
 ARCHIVES = f"{HOME}/archives"
@@ -161,7 +162,9 @@ def test_an_export_has_what_is_archived_and_a_new_ledger_takes_it(shop, tmp_path
     assert third.keeper().verify(everything=True).ok
 
 
-@pytest.mark.parametrize("damage", ["missing", "another file", "a flip", "another ledger's"])
+@pytest.mark.parametrize(
+    "damage", ["missing", "another file", "a flip", "another ledger's", "a newer one"]
+)
 def test_an_archive_that_cannot_be_read_is_named_and_nothing_else_is_lost(shop, tmp_path, damage):
     done = shop.archive()
     path = shop.path(ARCHIVES, done.name)
@@ -175,6 +178,11 @@ def test_an_archive_that_cannot_be_read_is_named_and_nothing_else_is_lost(shop, 
     elif damage == "another ledger's":
         stranger = Shop(tmp_path / "stranger")
         shop.write(path, stranger.read(f"{ARCHIVES}/{stranger.archive().name}"))
+    elif damage == "a newer one":
+        shop.write(path, kept)
+        connection = sqlite3.connect(path)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        connection.close()
     keeper = shop.keeper()
     report = keeper.verify(everything=True)
     assert [line["what"] for line in report.lines] == [f"archives/{done.name}"]
@@ -188,6 +196,9 @@ def test_an_archive_that_cannot_be_read_is_named_and_nothing_else_is_lost(shop, 
             keeper.log(workflow=shop.ids[0])
         with pytest.raises(Fault, match=done.name):
             keeper.log()
+        with pytest.raises(Fault, match=done.name) as caught:
+            shop.keeper().log(workflow=shop.ids[0])
+        assert (caught.value.hint == INSTALL_NEWER) == (damage == "a newer one")
     # A repair accepts no loss and forgets no state.
     shop.keeper().repair()
     assert shop.keeper().show(workflow=shop.ids[0]).state["status"] == "abandoned"

@@ -183,6 +183,17 @@ def test_a_repetition_may_observe_something_else(keeper, tmp_path):
     assert keeper.evidence().sync_files(id="files").seqs == first.seqs
 
 
+def test_a_step_that_is_forced_is_another_request(keeper):
+    keeper.advance()
+    keeper.advance(force=True, reason="known")
+    keeper.start_task(1)
+    evidence, failing = keeper.evidence(), ["test", "-f", "nothing"]
+    first = evidence.take_step("red", failing, id="same")
+    assert evidence.take_step("red", failing, id="same").seqs == first.seqs
+    with pytest.raises(Refused, match="is that of another command"):
+        evidence.take_step("red", failing, force=True, reason="known", id="same")
+
+
 def test_two_learnings_cannot_share_an_id(keeper):
     keeper.remember("one", id="same")
     with pytest.raises(Refused):

@@ -229,6 +229,18 @@ MUTATIONS = [
         f"{_FILE}test_a_writer_that_had_read_the_file_before_deletes_nothing",
     ),
     Mutation(
+        10, "half a file counts", "holdfast.storage.shared_file:read_complete",
+        value(lambda disk, path, *_pause: disk.read(path)),
+        "tests/install/test_edited_settings.py"
+        "::test_a_file_that_is_being_written_is_read_when_that_is_done[init]",
+    ),
+    Mutation(
+        10, "half a status file counts", "holdfast.storage.shared_file:read_complete",
+        value(lambda disk, path, *_pause: disk.read(path)),
+        "tests/initiatives/test_around.py"
+        "::test_a_status_file_that_is_being_written_is_read_when_that_is_done",
+    ),
+    Mutation(
         9, "a program that read during a write deletes what it missed",
         "holdfast.layers.graph.store:GraphStore.record_additions", answer(),
         f"{_FILE}test_a_program_that_read_the_file_while_it_was_replaced_deletes_nothing",

@@ -53,6 +53,12 @@ TRUTHS = (
         f"{_REPEAT}test_an_id_that_holdfast_gave_an_event_is_no_other_request",
     ),
     Mutation(
+        12, "read the archive of a newer version", "holdfast.storage.archives:SCHEMA_VERSION",
+        value(1 << 30),
+        "tests/keeper/test_archiving.py"
+        "::test_an_archive_that_cannot_be_read_is_named_and_nothing_else_is_lost[a newer one]",
+    ),
+    Mutation(
         17, "follow a path that is none", "holdfast.evidence.tree:_is_name", answer(True),
         "tests/evidence/test_tree.py"
         "::test_an_index_that_was_cut_off_is_no_way_into_the_repository_without_end[40]",

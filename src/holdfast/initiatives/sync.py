@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Initiative, InitiativesState
     from holdfast.initiatives.sources import Conflict
+    from holdfast.initiatives.status_yaml import Status
     from holdfast.keeper.session import Receipt, Session
     from holdfast.storage.shared_file import Merge
 
@@ -180,16 +181,32 @@ class Sync:
         """Compare the sources; note a status file that cannot be used, and do without it."""
         status = None
         try:
-            self._compared = files.read(files.status_file)
-            if self._compared is None or self._compared != self._senseless:
-                self._unusable.pop(files.status_file, None)
-                status = files.parse_changed(self._compared)
+            status = self._read_status(files)
         except HoldfastError as error:
             self._leave(files, error)
         conflict = find_conflict(files, status, ask)
         if ask == ALWAYS:
             self._checkpoint = files.checkpoint
         return conflict
+
+    def _read_status(self, files: InitiativeFiles) -> Status | None:
+        """Return the parsed status file; ``None`` without one, or if it has nothing new.
+
+        Raise ``BadFile`` if it makes no sense, also after a program that was writing it has ended.
+        """
+        self._compared = files.read(files.status_file)
+        if self._compared is not None and self._compared == self._senseless:
+            return None
+        self._unusable.pop(files.status_file, None)
+        try:
+            return files.parse_changed(self._compared)
+        except BadFile:
+            path = files.path(files.status_file)
+            complete = shared_file.read_complete(self._store.disk, path, self._store.pause)
+            if complete == self._compared:
+                raise
+            self._compared = complete
+            return files.parse_changed(complete)
 
     def _leave(self, files: InitiativeFiles, error: HoldfastError) -> None:
         """Note why the status file cannot be used; it is not written until that is fixed."""

@@ -19,7 +19,7 @@ from holdfast.errors import Fault, Refused, refuse_newer
 from holdfast.install.agents import USER
 from holdfast.install.client_files import is_ours_alone
 from holdfast.install.sandbox import sandbox_file
-from holdfast.storage.shared_file import clear_spares, settle
+from holdfast.storage.shared_file import clear_spares, read_complete, settle
 from holdfast.workspace.location import INSTALLED, person_path
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ class Changes:
 
     def plan_add(self, file: ClientFile) -> FileChange:
         """Return what adding our entries would change; raise ``Refused`` if it is not possible."""
-        before = self._disk.read(file.target())
+        before = read_complete(self._disk, file.target())
         return FileChange(file, before, file.with_ours(before, self._journal.entries.get(file.key)))
 
     def add(self, files: Sequence[ClientFile]) -> list[FileChange]:
@@ -122,7 +122,7 @@ class Changes:
             if entry is not None:
                 file.target()  # Raise Refused: the user has to remove what is ours by hand.
             return None
-        before = self._disk.read(file.path)
+        before = read_complete(self._disk, file.path)
         after = file.without_ours(before, entry)
         if after == before or before is None:
             return None
@@ -137,7 +137,7 @@ class Changes:
         entry = self._journal.entries.get(file.key)
         if entry is None or not os.path.isfile(file.path) or file.is_outside():
             return False
-        return not is_ours_alone(self._disk.read(file.path), entry)
+        return not is_ours_alone(read_complete(self._disk, file.path), entry)
 
     def remove(self, files: Sequence[ClientFile], planned: list[FileChange]) -> list[FileChange]:
         """Remove our entries, and drop the journal's entries of files that have none left."""

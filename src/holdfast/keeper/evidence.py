@@ -156,7 +156,9 @@ class Evidence:
         reason: str | None = None, **target: Unpack[Target],
     ) -> Receipt:  # fmt: skip
         """Do red, green or refactor whole: move to it, run the tests, and record the result."""
-        request_digest = fingerprint("take_step", {"step": step, "words": list(words)})
+        request_digest = fingerprint(
+            "take_step", {"step": step, "words": list(words), "force": force, "reason": reason}
+        )
         repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated

@@ -12,8 +12,8 @@ from heapq import merge
 from operator import itemgetter
 
 from holdfast.core.json_text import digest
-from holdfast.errors import Fault, damaged_ledger, not_written
-from holdfast.storage.database import Error, connect_archive, make_archive
+from holdfast.errors import INSTALL_NEWER, Fault, damaged_ledger, not_written
+from holdfast.storage.database import SCHEMA_VERSION, Error, connect_archive, make_archive
 from holdfast.storage.ledger import EVENT_COLUMNS, PUT_EVENT, BadEvent, check_event
 from holdfast.workspace.location import names_in
 
@@ -74,6 +74,11 @@ class Archives:
         if connection is None:
             path = os.path.join(self.folder, name)
             connection = connect_archive(path)
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA_VERSION:
+                fault = unreadable(path, f"a newer Holdfast wrote it (schema {version})")
+                fault.hint = INSTALL_NEWER
+                raise fault
             row = connection.execute("SELECT value FROM facts WHERE name = 'identity'").fetchone()
             if row is None or row[0] != self.identity:
                 raise unreadable(path, "it belongs to another ledger")

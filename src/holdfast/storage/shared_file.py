@@ -209,6 +209,15 @@ class Patience:
         self._pause(_PAUSE_S)
 
 
+def read_complete(disk: Disk, path: str, pause: Pause = time.sleep) -> bytes | None:
+    """Wait a second at most while another program is writing a file; return its content."""
+    for _ in range(_MAX_PAUSES):
+        if not disk.is_being_written(path):
+            break
+        pause(_PAUSE_S)
+    return disk.read(path)
+
+
 def _read_when_closed(disk: Disk, path: str, patience: Patience) -> bytes | None:
     """Wait until no process has the file open for writing, and return its content.
 
