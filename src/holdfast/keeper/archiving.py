@@ -146,7 +146,7 @@ def _free_name(store: Store) -> str:
         name = f"{day}{ENDING}" if number == 1 else f"{day}-{number}{ENDING}"
         if not os.path.lexists(os.path.join(store.ledger.archives_folder, name)):
             return name
-    raise Fault("too_many", f"{day} has {_MAX_NAMES} archives", "holdfast archive tomorrow")
+    raise Fault("too_many", f"{day} has {_MAX_NAMES} archives", "run the same command tomorrow")
 
 
 def _remove_unlisted(store: Store) -> None:

@@ -144,7 +144,7 @@ def _damage_of(archives: Archives, name: str, listed: Fields | None, *, is_whole
     except Fault as fault:
         return fault.message
     if verdict != "ok" or (listed and listed.get("digest") != tally.digest):
-        return "it is damaged" if verdict != "ok" else "it has not the events that were archived"
+        return "it is damaged" if verdict != "ok" else "events that were archived are missing in it"
     return ""
 
 
@@ -194,6 +194,6 @@ def unreadable(path: str, why: str) -> Fault:
     return Fault(
         "archive_unreadable",
         f"the archive {path} cannot be read: {why}",
-        "put a copy of the archive back in its place; only the history that it has is not there",
+        "put a copy of the archive back in its place; until then only this history is missing",
         path=path,
     )

@@ -64,7 +64,7 @@ DAILY: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "End": (("complete", "finish the workflow, or list what is pending"),),
 }
-"""The first page: commands of a day as they are typed, at most 17, so that it fits 24 lines."""
+"""The first page: everyday commands as they are typed, at most 17, so that it fits 24 lines."""
 _DAILY_FOOTER = (
     "`holdfast` alone shows what is going on here. Every command takes --json.",
     "More about one: holdfast help COMMAND   All commands: holdfast help --all",
@@ -79,7 +79,7 @@ _FOOTER = (
 
 
 @command(
-    "help: show the commands of a day, all commands, or one of them",
+    "help: show the everyday commands, all commands, or one of them",
     Parameter("[COMMAND]...", "the command", into="topic", names="command"),
     Parameter("--all", "all commands, with the options that every one has"),
     "holdfast help task done",
@@ -105,7 +105,7 @@ def help_text(topic: list[str], *, everything: bool = False) -> str:
 
 
 def first_page() -> str:
-    """Return the commands of a day, on one screen of 80 columns and 24 lines."""
+    """Return the everyday commands, on one screen of 80 columns and 24 lines."""
     rows = [
         ("" if number else group, line, text)
         for group, commands in DAILY.items()

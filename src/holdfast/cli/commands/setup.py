@@ -46,7 +46,7 @@ _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
 
 
 @command(
-    "init: put the hooks into a client's settings, the team's unless told otherwise",
+    "init: put the hooks into a client's settings, the team's by default",
     *_SCOPE,
     Parameter("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
     _DRY_RUN,
