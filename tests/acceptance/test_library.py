@@ -80,6 +80,7 @@ METHODS = {
     "delegation routing": "delegations.routing",
     "delegation list": "delegations.list",
     "loop new": "loops.new loops.needs_explicit_id",
+    "loop brief": "loops.brief",
     "loop plan": "loops.plan",
     "loop next": "loops.next",
     "loop iterate": "loops.iterate",
@@ -195,6 +196,7 @@ def test_a_method_takes_what_its_command_takes(name):
         carried = {"reason": "fields"}
     if name.startswith("loop "):
         carried = {"clean": "issues", "passed": "failed", "run": "command", "words": "command"}
+        carried["show"] = "echo"
     if name == "status":
         return
     for into in given:

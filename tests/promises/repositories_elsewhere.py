@@ -158,6 +158,7 @@ def a_loop_whose_pages_are_links(clone):
             os.unlink(path)
         put(os.path.join(clone.outside, name), f"# {SECRET}\n")
         clone.link(f".claude/iterative/trap/{name}", os.path.join(clone.outside, name))
+    os.rmdir(clone.path(".claude/iterative/archive"))
     clone.link(".claude/iterative/archive", clone.outside)
 
 
