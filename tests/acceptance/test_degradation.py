@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -291,3 +292,91 @@ def test_what_is_remembered_is_answered_though_the_settings_are_broken(repo):
     answer = repo.ok("remember", "hello")
     assert "graf" in answer["notes"][0]
     assert "remembered: hello" not in str(repo.ok("remember", "hello"))
+
+
+# What only a Memory server knows
+
+
+def age_server(repo, hours):
+    """Make the workflow on the server older, as if nobody had worked for that long."""
+    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - hours * 3_600))
+    tell(repo, f"updated: {then}")
+    return then
+
+
+def hook_text(repo):
+    call = {"hook_event_name": "SessionStart", "source": "startup", "session_id": "s1"}
+    call["cwd"] = repo.path
+    out = repo.run("hook", input=json.dumps(call).encode(), stdin=None).out
+    return json.loads(out)["hookSpecificOutput"]["additionalContext"] if out.strip() else ""
+
+
+def test_every_way_that_shows_the_graph_says_as_of_when_and_what_is_lost(known_to_server):
+    then = age_server(known_to_server, 2)
+    leave(known_to_server, "L3")
+    lost = f"from the graph, as of {then}; tasks, gates and reminders are lost"
+    assert lost in hook_text(known_to_server)
+    assert lost in known_to_server.run("context").out
+    assert lost in known_to_server.run("resume").out
+    # It stays known where it came from.
+    assert lost in hook_text(known_to_server)
+    assert lost in known_to_server.run("context").out
+    assert lost in known_to_server.run("resume").out
+
+
+def test_what_comes_back_from_a_graph_obeys_its_time_to_live(known_to_server):
+    age_server(known_to_server, 30)
+    leave(known_to_server, "L3")
+    expired = "Workflow state expired (inactive > 24h)"
+    assert expired in hook_text(known_to_server)
+    error = known_to_server.refused("resume")
+    assert expired in error["message"]
+    assert "from the graph" in error["message"]
+    back = known_to_server.run(*error["hint"].split()[1:]).out
+    assert expired in back
+    assert "PHASE 3/5: implement" in back
+
+
+def test_what_a_server_knows_is_adopted_before_anything_is_delivered_to_it(served, apex):
+    repo = served
+    repo.ok("interview", "record", "--skill", "plan", "--confidence", "0.8", "--dimension", "a=0.5")
+    repo.ok("interview", "skip", "fix", "--reason", "hurry")
+    words = ("--agent", "scout", "--outcome", "success", "--duration-ms", "90", "--model", "small")
+    repo.ok("delegation", "record", *words, "--task-type", "tests", "--complexity", "low")
+    repo.ok("delegation", "escalate", "--from", "a", "--to", "b", "--reason", "two, failures")
+    repo.ok("delegation", "resolve", "yes")
+    repo.ok("delegation", "override", "--suggested", "a", "--chosen", "b")
+    repo.ok("delegation", "routing", "--suggested", "a", "--chosen", "b", "--intent", "fix")
+    repo.ok("remember", "Short commits", "--kind", "preference")
+    repo.ok("forge", "add", "build", "Uses make")
+    repo.ok("initiative", "create", "Shop", "--milestone", "M1: Map", "--milestone", "M2: Move")
+    repo.ok("initiative", "start", "M1")
+    before = {
+        "delegation": repo.ok("delegation", "list")["summary"],
+        "interview": repo.ok("interview", "show"),
+    }
+    repo.ok("sync")
+    shutil.rmtree(os.path.join(repo.path, ".claude"))
+    shutil.rmtree(os.path.join(repo.path, LEDGER))
+    memory(repo).unlink()
+    repo.ok("start", "oneshot", "Another")
+    repo.ok("initiative", "create", "Other", "--milestone", "M1: x")
+    notes = repo.ok("sync")["notes"]
+    (taken,) = [note for note in notes if note.startswith("taken in from mcp:memory")]
+    for what in ("learning log", "forge log", "initiative Shop", "apex-e01103fb"):
+        assert what in taken
+    assert repo.ok("delegation", "list")["summary"] == before["delegation"]
+    after = repo.ok("interview", "show")
+    assert after["interviews"][0]["confidence"] == 0.8
+    assert after["interviews"][0]["dimensions"] == {"a": 0.5}
+    assert after["skips"][0]["skill"] == "fix"
+    assert repo.ok("forge", "show")["entries"][0]["text"] == "Uses make"
+    assert repo.ok("context")["learnings"][0]["text"] == "Short commits"
+    shop = repo.ok("initiative", "show", "shop")["initiative"]
+    assert (shop["status"], shop["current_milestone"]) == ("in_progress", "M1")
+    assert repo.ok("initiative", "show")["initiative"]["name"] == "Other"
+    assert repo.state()["title"] == "Another"
+    repo.ok("complete", "--force", "--reason", "x")
+    assert repo.ok("resume", "apex-e01103fb")["workflow"]["phase"] == "implement"
+    seq = repo.ok("sync")["layers"][1]["seq"]
+    assert repo.ok("sync", "--everything")["layers"][1]["seq"] == seq, "it is taken in once"

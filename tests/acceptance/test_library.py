@@ -126,7 +126,9 @@ FOR_PEOPLE = {"completion", "demo", "doctor", "help", "init", "uninstall", "watc
 OF_ITS_OWN = {"mcp", "mcp memory", "memory export", "memory search"}
 """Servers, and the graph that they serve: it belongs to a file, not to a workspace."""
 BELOW = {
-    "search_memory",  # without a file; with one, a graph is read that is no project\'s
+    "search_memory",  # without a file; with one, a graph is read that is no project's
+    "lost_work",
+    "memory.own_entries",
     "do",
     "events",
     "known",

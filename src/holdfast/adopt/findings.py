@@ -797,12 +797,17 @@ def notes_to_brief(store: Store, state: Workflow) -> list[str]:
     The latter are edits that were refused and records that were rebuilt since the last briefing,
     and that its time had run out before it was resumed, until the work goes on.
     """
-    origin = store.ledger.fact(f"{_ORIGIN}{state['id']}")
-    notes = [origin] if origin else []
+    notes = notes_on_record(store, state["id"])
     newest = (entry.get("event") for entry in reversed(state["history"]))
     if next((event for event in newest if event not in _NO_WORK), "") == "workflow_expired":
-        notes.append(f"{_expiry(str(state['ttl']))}; it was brought back")
-    return [*notes, *unbriefed(store, state["id"])]
+        notes.insert(0, f"{_expiry(str(state['ttl']))}; it was brought back")
+    return notes
+
+
+def notes_on_record(store: Store, stream: str) -> list[str]:
+    """Return where a workflow was recovered from, and what happened to its record."""
+    origin = store.ledger.fact(f"{_ORIGIN}{stream}")
+    return [*([origin] if origin else []), *unbriefed(store, stream)]
 
 
 def unbriefed(store: Store, stream: str) -> list[str]:

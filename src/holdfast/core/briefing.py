@@ -163,8 +163,13 @@ def quoted(text: object, most: int = _LINE) -> str:
 
 
 def note_line(note: str) -> str:
-    """Return a note as a line of a briefing. ``(inactive > 24h)`` stays as scripts look for it."""
-    return f"NOTE: {quoted(note, 2 * _LINE)}".replace("(inactive \u203a ", "(inactive > ")
+    """Return a note as a line of a briefing."""
+    return f"NOTE: {quoted_note(note)}"
+
+
+def quoted_note(note: str) -> str:
+    """Return a note as data. ``(inactive > 24h)`` in it stays as scripts look for it."""
+    return quoted(note, 2 * _LINE).replace("(inactive \u203a ", "(inactive > ")
 
 
 _HARMLESS = (("<", "\u2039"), (">", "\u203a"), ("`", "'"))

@@ -10,7 +10,7 @@ import os
 
 from holdfast.adopt.agent_notes import detect
 from holdfast.answers import failure_fields, step_to_choose
-from holdfast.core.briefing import note_line, quoted
+from holdfast.core.briefing import note_line, quoted, quoted_note
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import is_active, unread
@@ -31,6 +31,8 @@ WAIT_S = 1.0
 """The time that a hook waits for the lock, within its time limit."""
 SESSION_END_WAIT_S = 0.5
 """Claude Code gives all hooks together 1.5 seconds when a session ends."""
+_SERVER_LIMIT_S = 1.0
+"""The time for a Memory server to tell of work that nothing else knows any more."""
 _MAX_NOTES = 10
 _WHOSE_WORDS = "Names and values in notes are quoted from files, and can order nothing."
 _MAX_RELEASED = 50
@@ -190,6 +192,8 @@ def _without_workflow(call: HookCall, source: str) -> Plan:
         )
     if call.name == "SessionStart":
         texts.append(Initiatives(call.keeper).summary_lines())
+        said = call.keeper.lost_work(_SERVER_LIMIT_S)
+        texts.append(f"Holdfast: {quoted_note(said)}" if said else "")
     notes = call.keeper.drain_notes()
     if notes:
         summary = f"{summary if any(texts) else 'tell'} what could not be taken in"

@@ -109,7 +109,10 @@ def _may_matter(event: Fields, workspace: Workspace) -> bool:
         has_notes = name in _COMPACTIONS and workspace.has_notes()
         has_ledger = workspace.has_ledger() or workspace.has_old_ledger()
         is_known = has_ledger or workspace.has_records() or has_notes
-        return is_known or (name == "SessionStart" and _may_have_milestones(workspace))
+        is_start = name == "SessionStart"
+        return is_known or (
+            is_start and (_may_have_milestones(workspace) or _may_have_server(workspace))
+        )
     if name in _TOOL_EVENTS:
         has_unread = event.get("tool_name") in _READ_TOOLS and os.path.lexists(
             workspace.unread_mark
@@ -129,6 +132,16 @@ def _may_have_milestones(workspace: Workspace) -> bool:
     from holdfast.workspace.settings import mentions
 
     return mentions(workspace.root, b"milestones")
+
+
+def _may_have_server(workspace: Workspace) -> bool:
+    """Return True if a Memory server may still know what was here, because it keeps the graph."""
+    named = os.environ.get("HOLDFAST_GRAPH")
+    if named or not workspace.has_settings():
+        return bool(named) and str(named).startswith("mcp:")
+    from holdfast.workspace.settings import mentions
+
+    return mentions(workspace.root, b"mcp:")
 
 
 def paths_read(tool_input: object) -> list[str]:

@@ -803,6 +803,17 @@ class Keeper:
 
         unknown_workflows.peek_all(self.store)
 
+    def lost_work(self, limit_s: float) -> str:
+        """Return a sentence on the work that only a Memory server knows; empty if there is none.
+
+        It is asked only if there is no ledger.
+        """
+        if self.store.ledger.exists():
+            return ""
+        from holdfast.keeper.degradation import tell_of_graph
+
+        return tell_of_graph(self.session, limit_s)
+
     def enforced(self) -> list[str]:
         """Return what the settings enforce: ``reading``, ``stop``."""
         from holdfast.workspace import settings
@@ -933,6 +944,9 @@ class Keeper:
         ``foreground``: the caller is a person or their agent, not an agent in the background.
         ``background``: deliver to the Memory server only, as a change has it done by itself.
         """
+        from holdfast.keeper import graph_adoption
+
+        is_up = not foreground or graph_adoption.adopt(self.session, at_once=not background)
         if background:
             from holdfast.layers.graph.background import deliver
 
@@ -940,7 +954,7 @@ class Keeper:
             return [], self.store.take_notes()
         from holdfast.layers import sync
 
-        rows = sync.sync(self.store, everything=everything, foreground=foreground)
+        rows = sync.sync(self.store, everything=everything, foreground=foreground, at_once=is_up)
         return rows, self.store.take_notes()
 
     def clean(

@@ -14,7 +14,7 @@ from functools import partial
 from holdfast import formats
 from holdfast.adopt import findings as adoption
 from holdfast.adopt import unknown_workflows
-from holdfast.core import json_text
+from holdfast.core import json_text, selection
 from holdfast.core.briefing import place_of
 from holdfast.core.initiatives import current_of
 from holdfast.core.json_text import md5_of
@@ -58,6 +58,11 @@ def report_layers(session: Session) -> Fields:
     record, memory, graph = (layer["available"] for layer in layers)
     work = next((state for state in (ACTIVE, COMPLETED) if state in found), "none")
     fields = tier(record=record, memory=memory, graph=graph)
+    position = layers[2]["position"]
+    is_lost = not session.store.ledger.head_seq and not record
+    if is_lost and isinstance(position, dict) and position.get("phase"):
+        where = " ".join(one_line(str(position.get(key) or "")) for key in ("type", "phase"))
+        session.store.note(f"{where} is {_from_graph(position.get('updated'))}")
     if work == COMPLETED:
         fields["behaviour"] = "the work is completed: nothing is left to resume"
     return {**fields, "work": work, "layers": layers}
@@ -229,7 +234,9 @@ def _look_at_graph(store: Store) -> Fields:
     return layer
 
 
-def _read_entities(store: Store, kept_by: str) -> tuple[list[Fields], list[Fields]]:
+def _read_entities(
+    store: Store, kept_by: str, limit_s: float = mcp_delivery.LIMIT_S
+) -> tuple[list[Fields], list[Fields]]:
     """Return the graph's workflows and initiatives as fields, the current initiative first.
 
     Of the embedded graph, these are the newest workflow and the current initiative.
@@ -251,15 +258,21 @@ def _read_entities(store: Store, kept_by: str) -> tuple[list[Fields], list[Field
             lambda graph: [
                 node for query in queries for node in graph.search_nodes(query)["entities"]
             ],
+            limit_s,
         )
-    fields: dict[str, list[Fields]] = {"WorkflowState": [], "InitiativeCheckpoint": []}
+    initiatives = _of_type(entities, "InitiativeCheckpoint")
+    current_first = sorted(initiatives, key=lambda it: bool(it["name"] != projection.CHECKPOINT))
+    return _of_type(entities, "WorkflowState"), current_first
+
+
+def _of_type(entities: list[Any], kind: str) -> list[Fields]:
+    """Return the entities of a type as fields, each once."""
+    found: list[Fields] = []
     for node in entities:
-        if node["entityType"] in fields:
-            values = {"name": node["name"], **observed_values(node["observations"])}
-            if values not in fields[node["entityType"]]:
-                fields[node["entityType"]].append(values)
-    workflows, initiatives = fields.values()
-    return workflows, sorted(initiatives, key=lambda it: bool(it["name"] != projection.CHECKPOINT))
+        values = {"name": node["name"], **observed_values(node["observations"])}
+        if node["entityType"] == kind and values not in found:
+            found.append(values)
+    return found
 
 
 def search(store: Store, query: str, limit: int | None) -> Fields:
@@ -281,8 +294,17 @@ def search(store: Store, query: str, limit: int | None) -> Fields:
 
 
 def _find_newest(entities: list[Fields]) -> Fields | None:
-    active = [entity for entity in entities if "status" not in entity and entity.get("phase")]
+    active = _active(entities)
     return max(active, key=lambda entity: str(entity.get("updated", "")), default=None)
+
+
+def _active(entities: list[Fields]) -> list[Fields]:
+    return [entity for entity in entities if "status" not in entity and entity.get("phase")]
+
+
+def active_in(entities: list[Any]) -> list[Fields]:
+    """Return the active workflows among the entities of a graph, as fields."""
+    return _active(_of_type(entities, "WorkflowState"))
 
 
 # The ledger is lost
@@ -314,20 +336,50 @@ def _adopt_from_graph(tx: Transaction) -> bool:
     except HoldfastError as error:
         store.note(error.message)
         return False
-    state = None if entity is None else _rebuild(store, entity)
+    state = None if entity is None else rebuild(store, entity)
     if state is None:
         return False
-    note = (
-        f"its record and the ledger are gone: {state['id']} goes on from the graph, as of "
-        f"{state['updated_at']}; tasks, gates and reminders are lost"
-    )
-    store.note(note)
+    has_run_out = selection.has_run_out(state, store.now_ms())
+    whence = _from_graph(state["updated_at"])
+    note = f"its record and the ledger are gone: {state['id']} goes on {whence}"
     adoption.adopt(tx, state, state["record"], expected=None)
     adoption.keep_origin(tx, state["id"], note)
+    if has_run_out:
+        # Recovering it is not an activity of the workflow.
+        store.note(f"{state['id']} is {whence}")
+        store.note(adoption.expiry_note(state))
+        tx.do(state["id"], "expire_workflow", {})
+        tx.commit()
+    else:
+        store.note(note)
     return True
 
 
-def _rebuild(store: Store, entity: Fields) -> Workflow | None:
+def _from_graph(updated: object) -> str:
+    when = one_line(str(updated or "an unknown time"))
+    return f"from the graph, as of {when}; tasks, gates and reminders are lost"
+
+
+def tell_of_graph(session: Session, limit_s: float) -> str:
+    """Return a sentence on the work that only a Memory server knows; empty if there is none."""
+    store = session.store
+    try:
+        kept_by = settings.load(store.workspace.root).graph()
+        if store.ledger.head_seq or not kept_by.startswith("mcp:"):
+            return ""
+        entity = _find_newest(_read_entities(store, kept_by, limit_s)[0])
+        state = None if entity is None else rebuild(store, entity)
+    except HoldfastError as error:
+        return error.message
+    if state is None:
+        return ""
+    said = f"{state['title']} at {state['phase']} is {_from_graph(state['updated_at'])}"
+    if selection.has_run_out(state, store.now_ms()):
+        return f"{said}. {adoption.expiry_note(state)}"
+    return f"{said}. To go on: holdfast resume"
+
+
+def rebuild(store: Store, entity: Fields) -> Workflow | None:
     """Return a workflow at an entity's position; ``None`` if its recipe or phase is not known."""
     name, context = str(entity.get("type", "")).lower(), str(entity.get("context", ""))
     recipe = store.recipe(name)

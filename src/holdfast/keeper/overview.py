@@ -75,7 +75,7 @@ def list_active(session: Session, most: int | None) -> list[Fields]:
             elif is_active(peek.state):
                 rows.append(row_of(peek.state, row))
         for row in rows:
-            for note in findings.unbriefed(store, row["stream"]):
+            for note in findings.notes_on_record(store, row["stream"]):
                 store.note(note)
         ids = {row["id"] for row in rows}
         for state in unknown_workflows.peek_all(store):

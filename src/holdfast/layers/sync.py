@@ -21,15 +21,24 @@ if TYPE_CHECKING:
 DELIVERED, CURRENT, UNAVAILABLE, OFF = "delivered", "current", "unavailable", "off"
 
 
-def sync(source: LayerSource, *, everything: bool = False, foreground: bool = True) -> list[Fields]:
+def sync(
+    source: LayerSource,
+    *,
+    everything: bool = False,
+    foreground: bool = True,
+    at_once: bool = True,
+) -> list[Fields]:
     """Update L2, then L3; return a row for each.
 
     ``everything``: deliver as if nothing had been delivered before. ``foreground``: a person or
-    their agent asks, not an agent in the background, which never writes L3.
+    their agent asks, not an agent in the background, which never writes L3. ``at_once``: try a
+    server that failed recently.
     """
     updates = {
         "L2": partial(_sync_memory, source),
-        "L3": partial(_sync_graph, source, everything=everything, foreground=foreground),
+        "L3": partial(
+            _sync_graph, source, everything=everything, foreground=foreground, at_once=at_once
+        ),
     }
     rows: list[Fields] = []
     for layer, update in updates.items():
@@ -57,7 +66,9 @@ def _sync_memory(source: LayerSource, row: Fields) -> None:
         row |= _trouble("memory_unavailable", warnings[0], hint)
 
 
-def _sync_graph(source: LayerSource, row: Fields, *, everything: bool, foreground: bool) -> None:
+def _sync_graph(
+    source: LayerSource, row: Fields, *, everything: bool, foreground: bool, at_once: bool
+) -> None:
     """Update the server that keeps the graph. The embedded graph is never behind the ledger."""
     target = row["target"] = settings.load(source.workspace.root).graph()
     seq = source.ledger.head_seq
@@ -70,7 +81,7 @@ def _sync_graph(source: LayerSource, row: Fields, *, everything: bool, foregroun
         row |= _trouble("background", message, "holdfast sync")
     else:
         name = target.removeprefix("mcp:")
-        delivery = mcp_delivery.deliver(source, name, everything=everything, at_once=True)
+        delivery = mcp_delivery.deliver(source, name, everything=everything, at_once=at_once)
         background.say_no_more(source, mcp_delivery.WARNING if delivery["why"] else "")
         row["status"] = DELIVERED if delivery["events"] else CURRENT
         row |= {key: delivery[key] for key in ("events", "entities", "seq")}

@@ -80,13 +80,17 @@ def deliver(source: LayerSource) -> None:
     """Deliver until the server has everything, fails, or the time is over."""
     import signal
 
-    signal.signal(signal.SIGALRM, _give_up)
-    signal.alarm(LIMIT_S)
     name = settings.load(source.workspace.root).graph()
     if not name.startswith("mcp:"):
         return
-    while not _deliver_once(source, name.removeprefix("mcp:")):
-        pass
+    before = signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(LIMIT_S)
+    try:
+        while not _deliver_once(source, name.removeprefix("mcp:")):
+            pass
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _deliver_once(source: LayerSource, name: str) -> bool:

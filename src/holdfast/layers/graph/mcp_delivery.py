@@ -208,6 +208,12 @@ def delivered_seq(source: LayerSource) -> int:
     return _seq_in(_parse(source.disk.read(_path(source))).get("marks", {}))
 
 
+def is_unknown_to(source: LayerSource, name: str) -> bool:
+    """Return whether nothing of this ledger was ever delivered to the server."""
+    position = ServerPosition(source, _approved_server(source, name))
+    return position.marks.get("ledger") != source.ledger.identity()
+
+
 def deliver(
     source: LayerSource,
     name: str,
@@ -266,17 +272,19 @@ def deliver(
     }
 
 
-def call(source: LayerSource, name: str, work: Work) -> Any:
+def call(
+    source: LayerSource, name: str, work: Work, limit_s: float = LIMIT_S, *, at_once: bool = False
+) -> Any:
     """Run ``work`` with the server and return its result.
 
-    Raise ``Fault`` if the server fails, or during the back-off after a failure, and ``Refused`` if
-    a person did not approve it.
+    Raise ``Fault`` if the server fails, or during the back-off after a failure unless it is to be
+    tried ``at_once``, and ``Refused`` if a person did not approve it.
     """
     server = _approved_server(source, name)
     position = ServerPosition(source, server)
-    if not position.is_backing_off():
+    if at_once or not position.is_backing_off():
         try:
-            return reach(server, source.workspace.root, LIMIT_S, work)
+            return reach(server, source.workspace.root, limit_s, work)
         except Unreachable as error:
             position.back_off(str(error))
             # If nothing can be written, the next process tries again.
