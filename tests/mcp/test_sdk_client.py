@@ -37,7 +37,7 @@ def test_the_workflow_server_is_what_the_sdk_expects(served, mode):
 
     async def talk(client):
         tools = await client.list_tools()
-        assert len(tools.tools) == 8
+        assert len(tools.tools) == 9
         started = await client.call_tool("start", {"recipe": "dev", "subject": "a.md"})
         assert started.is_error is False
         workflow = started.structured_content["position"]["id"]

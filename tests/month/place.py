@@ -109,6 +109,7 @@ def inhabited(month):
         del os.environ[name]
     person = os.path.join(month.folder, "person")
     os.environ |= {
+        "HOLDFAST_BACKGROUND": "off",
         "HOME": person,
         "XDG_CONFIG_HOME": os.path.join(person, ".config"),
         "XDG_STATE_HOME": os.path.join(person, ".local", "state"),

@@ -21,6 +21,7 @@ from collections import Counter
 
 from holdfast.system import kernel
 from holdfast.system.disk import Disk
+from holdfast.workspace.location import sign_ledger
 from promises.power import Cut, materialise, ways
 from support.disks import CALLS, READS, Died, Node, RecordingDisk
 from support.workshop import NOON
@@ -202,6 +203,8 @@ class World:
         ledger = self._ledger_files()
         shutil.rmtree(self.root)
         materialise(tree, folders, self.root, self.root)
+        for folder in {os.path.dirname(path) for path in tree if os.path.basename(path) == "made"}:
+            sign_ledger(folder, Disk())  # On a disk, a folder keeps its inode.
         for path, data in ledger.items():
             if os.path.isdir(os.path.dirname(path)):
                 with open(path, "wb") as file:

@@ -254,8 +254,7 @@ def _check_client(args: Arguments) -> None:
     Parameter("QUERY", "words; all of them are in what is found"),
     Parameter(
         "--file PATH",
-        "a memory's JSONL file (default: MEMORY_FILE_PATH, else this project's graph, else the "
-        "person's own memory)",
+        "a JSONL file; default: MEMORY_FILE_PATH, this project's graph, or your memory",
         into="memory_file",
         names="file",
     ),
