@@ -228,6 +228,25 @@ def test_a_command_that_checks_nothing_is_no_evidence(dev, program):
     assert dev.state()["tests"] == {}
 
 
+def test_a_run_of_unittest_that_finds_no_test_shows_nothing(dev):
+    words = ("--", "sh", "-c", "echo 'Ran 0 tests in 0.000s'; echo OK")
+    failed = dev.run("gate", "run", "test", *words)
+    assert (failed.code, "no test was found" in failed.out) == (4, True)
+    assert gate(dev, "test")["passed"] is False
+    assert dev.run("tests", "run", *words).code == 4
+    assert dev.state()["tests"]["last_error"] == "no test was found"
+    dev.git("switch", "-q", "-c", "feat/x")
+    assert dev.run("red", *words).code == 4
+
+
+def test_a_python_module_that_does_not_exist_was_not_started(dev):
+    dev.git("switch", "-q", "-c", "feat/x")
+    error = dev.refused("red", "--", PYTHON, "-m", "unitest")
+    assert error["code"] == "not_started"
+    assert "No module named unitest" in error["message"]
+    assert dev.state()["tests"] == {}
+
+
 def test_a_pull_request_is_looked_up(dev):
     said = ["gate", "record", "pr_created", "--passed", "pr_number=12", "pr_url=https://x.org/12"]
     dev.git("switch", "-q", "-c", "feat/one")

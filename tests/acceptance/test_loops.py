@@ -68,7 +68,7 @@ REFUSED = [
     ("loop iterate T2 --did x --remaining y", "wrong_order", "it waits for T1"),
     ("loop confirm T1 --clean", "wrong_order", "it is pending, not confirming"),
     ("loop verify T1 --passed", "wrong_order", "it is pending, not verifying"),
-    ("loop verify T1 --run -- true", "wrong_order", "it is pending, not verifying"),
+    ("loop verify T1 --run -- test -d .", "wrong_order", "it is pending, not verifying"),
     ("loop unblock T1", "wrong_order", "it is pending"),
     ("loop extend T9 --max 3", "not_found", "has no unit 'T9'"),
     ("loop phase complete", "invalid", "when it is in the archive"),
@@ -109,7 +109,7 @@ def test_every_answer_about_a_loop_has_the_next_step(repo):
     lines = {
         "loop status": "loop new SLUG",
         "loop new user-auth": "loop plan --unit T1:_TITLE",
-        "loop plan --unit T1:_One --verify true": "loop iterate T1 --did DID --signal T1_DONE",
+        "loop plan --unit T1:_One --verify ls": "loop iterate T1 --did DID --signal T1_DONE",
         "loop status user-auth": "loop iterate T1 --did DID --signal T1_DONE -w user-auth",
         "loop block T1 --reason key": "show",
         "show": "loop unblock T1",
@@ -121,7 +121,7 @@ def test_every_answer_about_a_loop_has_the_next_step(repo):
         "loop confirm T1 --clean": "loop verify T1 --run",
         "loop next": "loop verify T1 --run",
         "loop rebuild": "loop verify T1 --run",
-        "loop verify T1 --run -- true": "loop archive",
+        "loop verify T1 --run -- ls": "loop archive",
     }  # fmt: skip
     for line, following in lines.items():
         step = repo.ok(*[word.replace("_", " ") if ":_" in word else word for word in line.split()])
@@ -137,7 +137,7 @@ def test_a_claim_does_not_take_the_place_of_a_run_that_a_unit_declares(repo):
     repo.ok("loop", "confirm", "T1", "--clean")
     error = repo.refused("loop", "verify", "T1", "--passed")
     assert (error["code"], error["hint"]) == ("needs_run", "holdfast loop verify T1 --run")
-    error = repo.refused("loop", "verify", "T1", "--run", "--", "true")
+    error = repo.refused("loop", "verify", "T1", "--run", "--", "test", "-d", ".")
     assert error["code"] == "needs_run"
     assert "test -f done" in error["message"]
     answer = repo.run("loop", "verify", "T1", "--run", "--json")
@@ -162,20 +162,20 @@ def test_the_result_of_a_run_cannot_be_edited_away(repo):
     planned(repo, "T1: One")
     repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
     repo.ok("loop", "confirm", "T1", "--clean")
-    assert repo.run("loop", "verify", "T1", "--run", "--", "false").code == 4
-    for value in ({"command": "false", "exit_code": 0}, "passed"):
+    assert repo.run("loop", "verify", "T1", "--run", "--", "test", "-f", "nowhere").code == 4
+    for value in ({"command": "test -f nowhere", "exit_code": 0}, "passed"):
         repo.edit(
             f"{FOLDER}/user-auth/state.json",
             lambda record: record["tasks"]["T1"].update(verification_run=value),  # noqa: B023
         )
         repo.ok("loop", "guardrail", "add", "--when", "a", "--problem", "b", "--solution", "c")
-        assert unit(repo)["verification_run"] == {"command": "false", "exit_code": 1}
+        assert unit(repo)["verification_run"] == {"command": "test -f nowhere", "exit_code": 1}
     shutil.rmtree(os.path.join(repo.path, ".git/holdfast"))
-    assert unit(repo)["verification_run"] == {"command": "false", "exit_code": 1}
+    assert unit(repo)["verification_run"] == {"command": "test -f nowhere", "exit_code": 1}
     shutil.rmtree(os.path.join(repo.path, ".git/holdfast"), ignore_errors=True)
     os.remove(os.path.join(repo.path, FOLDER, "user-auth", "state.json"))
     repo.ok("loop", "rebuild", "user-auth")
-    assert unit(repo)["verification_run"] == {"command": "false", "exit_code": 1}
+    assert unit(repo)["verification_run"] == {"command": "test -f nowhere", "exit_code": 1}
 
 
 def test_a_commit_must_exist_and_is_listed_with_its_subject(repo):
@@ -236,7 +236,7 @@ def test_nothing_becomes_done_without_a_confirmation_and_a_verification(repo):
     assert unit(repo)["status"] == "in_progress"
     repo.ok("loop", "iterate", "T1", "--did", "mended", "--signal", "T1_DONE")
     repo.ok("loop", "confirm", "T1", "--clean")
-    answer = repo.run("loop", "verify", "T1", "--run", "--", "true")
+    answer = repo.run("loop", "verify", "T1", "--run", "--", "test", "-d", ".")
     assert answer.out.startswith("✓ verification of T1: done")
     found = unit(repo)
     assert (found["status"], found["verification_passed"]) == ("completed", True)

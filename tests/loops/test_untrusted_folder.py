@@ -79,7 +79,7 @@ ASKS = {
     "guardrail": lambda loops, slug: loops.guardrail(
         when="a", problem="b", solution="c", slug=slug
     ),
-    "verify": lambda loops, slug: loops.run_verification("T1", ["true"], slug=slug),
+    "verify": lambda loops, slug: loops.run_verification("T1", ["test", "-d", "."], slug=slug),
     "settle": lambda loops, slug: loops.settle(slug),
 }
 

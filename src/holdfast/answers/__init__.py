@@ -116,6 +116,8 @@ def failed_run(what: str, result: Fields) -> Fields:
         ending = "it was ended at its time limit"
     elif result.get("signal"):
         ending = f"it died of signal {result['signal']}"
+    elif result.get("no_test"):
+        ending = "no test was found"
     failing = result.get("failing_tests") or []
     names = f": {', '.join(failing[:5])}" if failing else ""
     hint = "fix it, then run the same command again"

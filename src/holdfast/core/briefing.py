@@ -396,6 +396,7 @@ def _outcome(gate: Fields) -> str:
         ended = f"exit code {gate.get('exit_code')}"
         ended = "timed out" if gate.get("timed_out") else ended
         ended = "cancelled" if gate.get("cancelled") else ended
+        ended = "no test was found" if gate.get("no_test") else ended
         return f"{gate.get('command')}, {ended}" + (f": {tail}" if tail else "")
     return ", ".join(
         f"{key} {value}" for key, value in gate.items() if key not in ("status", "passed")

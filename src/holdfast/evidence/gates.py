@@ -50,6 +50,7 @@ MAX_NAMES = 200
 """The number of names of failing and of passing tests that are kept; counts are complete."""
 _MAX_ERROR_CHARS = 500
 _MAX_CHANGED_NAMES = 3
+_NO_TEST = "no test was found"
 _SHOWS_NOTHING = ("true", "false", ":", "echo", "printf", "exit", "sleep", "pwd")
 """Programs whose exit code says nothing about a project."""
 
@@ -100,7 +101,7 @@ def gate_command(
                 f"gate run: {source} says what {gate} runs: {known}",
                 f"holdfast gate run {shell_word(gate)}",
             )
-        _check_shows_something("gate run", words)
+        check_shows_something("gate run", words)
         command = GateCommand(words, timeout, mask)
         _check_not_replaced(state["gates"].get(gate, {}), gate, command.text, reason)
         return command
@@ -151,7 +152,7 @@ def tests_command(
     mask = masker(workspace.root)
     own = command_of_step(state, tried)
     if words:
-        _check_shows_something(tried, words)
+        check_shows_something(tried, words)
         command = GateCommand(words, timeout, mask)
         if own not in (None, command.text):
             why = f"{tried}: the test failed in a run of {own}; only that shows that it passes"
@@ -174,7 +175,7 @@ def tests_command(
         raise Refused("no_command", message, f"holdfast {tried} -- COMMAND") from None
 
 
-def _check_shows_something(tried: str, words: list[str]) -> None:
+def check_shows_something(tried: str, words: list[str]) -> None:
     """Raise ``Refused`` if the result of a command is the same whatever the project is like."""
     if not words[0].strip():
         raise Refused("invalid", f"{tried}: the command is empty", f"holdfast help {tried}")
@@ -253,6 +254,10 @@ def run_gate(
     after_digest = before_digest if after == before else tree.digest_of(after)
     digest = before_digest if changed else after_digest
     fields = {**_gate_fields(workspace, outcome, digest), "commit": commit}
+    from holdfast.evidence.testlogs import found_no_test
+
+    if found_no_test(outcome.output):
+        fields["no_test"] = True
     note = None
     if changed:
         names = ", ".join(changed[:_MAX_CHANGED_NAMES])
@@ -299,7 +304,8 @@ def run_tests(
     outcome = _run(workspace, command, echo, is_cancelled)
     log = testlogs.parse(outcome.output)
     has_ended = not (outcome.timed_out or outcome.cancelled)
-    has_passed = outcome.exit_code == 0 and has_ended
+    has_no_test = testlogs.found_no_test(outcome.output)
+    has_passed = outcome.exit_code == 0 and has_ended and not has_no_test
     failing, passing = log.get("failing", []), log.get("passing", [])
     tests: Fields = {
         "test_command": outcome.command,
@@ -314,6 +320,8 @@ def run_tests(
         tests["runner"] = log["runner"]
         kinds = ("passed", "failed", "skipped")
         tests["counts"] = {kind: log[kind] for kind in kinds if kind in log}
+    if has_no_test:
+        tests["counts"] = {"failed": 0, "passed": 0}
     if not has_ended:
         tests["cut_short"] = True
         why = f"not done after {command.timeout}"
@@ -321,6 +329,7 @@ def run_tests(
     elif not has_passed:
         last_line = outcome.tail.rstrip().rpartition("\n")[2].strip()
         why = log.get("error") or last_line or f"exit code {outcome.exit_code}"
+        why = _NO_TEST if has_no_test else why
         tests["last_error"] = why[:_MAX_ERROR_CHARS]
     after = tree.read(workspace)
     digest = tree.digest_of(before if tree.changed(before, after) else after)
@@ -342,13 +351,23 @@ def _run(
         command.command, workspace.root, limit_s=timeout_s, mask=command.mask, echo=echo,
         is_cancelled=is_cancelled,
     )  # fmt: skip
-    if not outcome.started:
+    why = _missing_module(command.command, outcome) if outcome.started else outcome.why
+    if why:
         raise Refused(
             "not_started",
-            f"{outcome.command[:200]} could not be started: {outcome.why}; nothing was recorded",
+            f"{outcome.command[:200]} could not be started: {why}; nothing was recorded",
             "check the command, then run the same again",
         )
     return outcome
+
+
+def _missing_module(command: list[str] | str, outcome: RunOutcome) -> str:
+    """Return why ``python -m MODULE`` ran nothing, if there is no such module; else ""."""
+    if outcome.exit_code != 1 or isinstance(command, str) or "-m" not in command[:-1]:
+        return ""
+    module = command[command.index("-m") + 1]
+    why = f"No module named {module}"
+    return why if outcome.tail.strip().endswith(f": {why}") else ""
 
 
 def file_entry(workspace: Workspace, path: str, phase: str | None, lines: int | None) -> Fields:

@@ -27,11 +27,21 @@ if TYPE_CHECKING:
 MAX_NAMES = 1_000
 MAX_NAME_CHARS = 500
 _BLANK_LINES = re.compile(r"\n{3,}+")
+_UNITTEST_RAN = re.compile(r"^Ran (\d++) tests?+ in ", re.MULTILINE)
 _COUNTED = {
     "failed": "failed", "error": "failed", "errors": "failed", "passed": "passed",
     "skipped": "skipped", "todo": "skipped",
 }  # fmt: skip
 """The words of summaries, and the kind of test that each counts."""
+
+
+def found_no_test(output: str) -> bool:
+    """Return True if every run of unittest in the output found no test: it ends as if all passed.
+
+    Other runners fail then.
+    """
+    numbers = _UNITTEST_RAN.findall(plain(output))
+    return bool(numbers) and not any(number.strip("0") for number in numbers)
 
 
 def parse(output: str) -> Fields:

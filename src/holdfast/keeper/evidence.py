@@ -82,7 +82,8 @@ class Evidence:
         fields, tree, note = gates.run_gate(self._workspace, command, echo, is_cancelled)
         fields |= {"reason": reason} if reason else {}
         facts = {**self._session.facts.of_git(state), "tree": tree}
-        args: Fields = {"gate": gate, "passed": fields["exit_code"] == 0, "evidence": RUN}
+        passed = fields["exit_code"] == 0 and "no_test" not in fields
+        args: Fields = {"gate": gate, "passed": passed, "evidence": RUN}
         args |= {"fields": fields, "facts": facts}
         receipt = self._record("record_gate", args, state, target, request_digest)
         receipt.state = with_stale_gates(receipt.state, facts)

@@ -31,6 +31,7 @@ from holdfast.core.workflow import find_task, is_active
 from holdfast.core.workflow.tasks import limit_of, refuse_claim, signal_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
+from holdfast.evidence.gates import check_shows_something
 from holdfast.evidence.masking import masker
 from holdfast.evidence.run import run as run_command
 from holdfast.keeper.record_folders import folder_of
@@ -419,6 +420,8 @@ def run_verification(
         message = f"loop verify: nothing says what verifies {unit[:40]}"
         hint = f"holdfast loop verify {shell_word(unit)} --run -- COMMAND"
         raise Refused("no_command", message, hint)
+    if words:
+        check_shows_something("loop verify", words)
     root = page_files.worktree_root(workspace, state, "loop verify")
     limit_s = _seconds_of(limit)
     return _evidence_of(run_command(command, root, limit_s=limit_s, mask=masker(root)))

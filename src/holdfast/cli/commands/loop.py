@@ -247,7 +247,7 @@ def verify(keeper: Keeper, args: Arguments) -> Answer:
     else:
         receipt = loops.verify(unit, failed=args["failed"], **target)
     status = _status(receipt, unit)
-    done = f"verification of {unit}{status}"
+    done = f"verification of {unit}{status}{', as claimed' if args['passed'] else ''}"
     if not args["run"] or status == ": done":
         return answer_change(args, receipt, done)
     task = next(task for task in receipt.state["tasks"] if str(task["id"]) == unit)

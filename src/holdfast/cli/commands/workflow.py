@@ -434,6 +434,8 @@ def gate_mark(state: Workflow, name: str) -> str:
 def how_it_ended(fields: Fields) -> str:
     if fields.get("cancelled"):
         return "cancelled"
+    if fields.get("no_test"):
+        return "no test was found"
     return "timed out" if fields.get("timed_out") else f"exit {fields.get('exit_code')}"
 
 

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 OF_ONE_RUN = (
-    "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "duration_ms",
-    "output_tail", "commit", "tree", "reason", "waived_at", "instead_of", "claimed", "pushed_to",
+    "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "no_test",
+    "duration_ms", "output_tail", "commit", "tree", "reason", "waived_at", "instead_of", "claimed",
+    "pushed_to",
 )  # fmt: skip
 """The fields of a gate that its next result replaces."""
 OWN_GATE_FIELDS = ("status", "passed", "last_run", *OF_ONE_RUN)
