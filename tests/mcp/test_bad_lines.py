@@ -193,6 +193,7 @@ def test_wrong_arguments_are_refused_by_name_and_change_nothing(served):
         error = result["structuredContent"]["error"]
         assert (error["code"], said in error["message"]) == ("invalid", True), error
         assert result["content"][0]["text"].startswith("invalid: ")
+        assert error["hint"].startswith(f"{tool} takes: ") or "is missing" in said
     assert served.holdfast("log") == before
     assert client.ask("tools/call", {"name": "nosuch"})["error"]["code"] == -32602
 

@@ -96,7 +96,8 @@ def check_arguments(name: str, arguments: Fields) -> None:
     errors = schema_errors(tool["inputSchema"], arguments)
     if errors:
         why = "; ".join(errors[:5])
-        raise Refused("invalid", f"{name}: {why}", "call it as its schema says")
+        hint = f"{name} takes: {', '.join(tool['inputSchema']['properties'])}"
+        raise Refused("invalid", f"{name}: {why}", hint)
 
 
 def changed(receipt: Receipt, **more: Json) -> Fields:
