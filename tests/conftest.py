@@ -57,7 +57,9 @@ for _number in (signal.SIGHUP, signal.SIGINT):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
 
-settings.register_profile("holdfast", deadline=None)
+# ``make promises`` says how much effort it wants, and gets as many examples as anywhere else.
+_EXAMPLES = 100 if "HOLDFAST_PROMISES" in os.environ else 40
+settings.register_profile("holdfast", deadline=None, max_examples=_EXAMPLES)
 settings.load_profile("holdfast")
 
 

@@ -545,8 +545,13 @@ MUTATIONS = [
         answer("anywhere"), f"{_NEEDS}test_a_run_counts_in_the_phase_in_which_it_was_made",
     ),
     Mutation(
+        13, "replay what another program queued", "holdfast.keeper.offline_queue:_sign", answer(),
+        "tests/layers/graph/test_offline_queue.py"
+        "::test_what_another_program_adds_to_the_queue_is_left_out",
+    ),
+    Mutation(
         13, "a command that cannot fail passes a gate",
-        "holdfast.evidence.gates:_check_shows_something", answer(),
+        "holdfast.evidence.gates:check_shows_something", answer(),
         "tests/keeper/test_trivial_commands.py"
         "::test_a_command_that_shows_nothing_is_refused_and_not_run[true-gate run]",
     ),
@@ -566,7 +571,7 @@ MUTATIONS = [
     ),
     Mutation(
         13, "count a program that checks nothing",
-        "holdfast.evidence.gates:_check_shows_something", answer(),
+        "holdfast.evidence.gates:check_shows_something", answer(),
         f"{_GATES}test_a_command_that_checks_nothing_is_no_evidence[true]",
     ),
     Mutation(

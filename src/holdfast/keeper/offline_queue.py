@@ -3,7 +3,8 @@
 The server is then the primary store. Each command is an observation there, beside the new position
 of what it changes. A copy in the person's own folder lets looks show what is kept without asking
 the server. Once the ledger can be written again, the next command replays the queue in order, each
-queued command once.
+queued command once. Other programs can write to the server, so each command is signed with a secret
+in the person's folder: a gate run that somebody else wrote there is none.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 START = "start"
 """The queued command that opens a workflow; its arguments are those of ``start.prepare``."""
 _QUEUE = "HoldfastPending"
+_KEY_FILE = "key"
+_SIGNATURE = "signature"
 _MAX_DIGEST = 64
 _QUEUED = {"n": int, "id": str, "do": str, "on": str, "args": dict}
 """The fields of a queued command."""
@@ -165,7 +168,7 @@ def _keep(session: Session, server: str, command: Fields, find: Callable[[], Fou
     store, name = session.store, _name_of(session.store)
 
     def work(graph: RemoteGraph) -> Any:
-        kept = store.kept = Kept(server, _read_queue(graph, name))
+        kept = store.kept = Kept(server, _read_queue(store, graph, name))
         known = [queued for queued in kept.commands if queued["id"] == command["id"]]
         if known:
             stream = known[0]["on"]
@@ -180,6 +183,7 @@ def _keep(session: Session, server: str, command: Fields, find: Callable[[], Fou
             if not events:
                 return after
         graph.create_entities([{"name": name, "entityType": _QUEUE, "observations": []}])
+        command[_SIGNATURE] = _sign(store, command)
         line = json_text.dumps(command)
         graph.add_observations([{"entityName": name, "contents": [line]}])
         mcp_delivery.apply_updates(graph, *_updates(stream, after, events))
@@ -274,7 +278,7 @@ def replay(session: Session) -> None:
     notes = []
     try:
         pending: list[Fields] = mcp_delivery.call(
-            store, server, lambda graph: _read_queue(graph, name)
+            store, server, lambda graph: _read_queue(store, graph, name)
         )
         for queued in pending:
             try:
@@ -312,12 +316,31 @@ def _replay_one(session: Session, queued: Fields) -> list[str]:
     return session.do_log(stream[1:], kind, args, id=own_id, request_digest=asked).notes
 
 
-def _read_queue(graph: RemoteGraph, name: str) -> list[Fields]:
-    """Return the valid commands in the queue, in order."""
+def _read_queue(store: Store, graph: RemoteGraph, name: str) -> list[Fields]:
+    """Return the commands in the queue that this person's Holdfast wrote, in order."""
     lines = [
         line for entity in graph.open_nodes([name])["entities"] for line in entity["observations"]
     ]
-    return _commands_in(lines)
+    return [
+        queued for queued in _commands_in(lines) if queued.get(_SIGNATURE) == _sign(store, queued)
+    ]
+
+
+def _sign(store: Store, command: Fields) -> str:
+    """Return the signature of a command; raise ``Fault`` if the secret for it cannot be kept."""
+    path = os.path.join(person_path(), PENDING, _KEY_FILE)
+    secret = store.disk.read_own(path)
+    if secret is None:
+        try:
+            store.disk.make_folder(os.path.dirname(path), 0o700)
+            store.disk.create(path, os.urandom(16).hex().encode(), durable=True)
+        except OSError as error:
+            raise Fault(
+                "not_writable", f"{path} cannot be written ({error.strerror})", "holdfast doctor"
+            ) from error
+        secret = store.disk.read_own(path) or b""
+    unsigned = {name: value for name, value in command.items() if name != _SIGNATURE}
+    return digest(secret + digest(json_text.dumps(unsigned).encode()).encode())
 
 
 def _commands_in(lines: list[str]) -> list[Fields]:
