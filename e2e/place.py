@@ -19,6 +19,7 @@ class Place:
         self.home = self.root / "home"
         self.path = Path(path or self.root / "work")
         self.programs = [str(HOLDFAST), *SYSTEM]
+        self.variables = {}
         for folder in (self.home, self.path, self.root / "tmp"):
             folder.mkdir(exist_ok=True)
         if path is None:
@@ -35,6 +36,7 @@ class Place:
             "LANG": "C.UTF-8",
             "TERM": "dumb",
             "GIT_CONFIG_NOSYSTEM": "1",
+            **self.variables,
         }
 
     def run(self, *words, check=True):

@@ -50,7 +50,7 @@ def tool(name, **arguments):
 
 
 def test_the_inspector_leads_a_workflow(inspector):
-    assert len(inspector(["mcp"], "tools/list")["tools"]) == 8
+    assert len(inspector(["mcp"], "tools/list")["tools"]) == 9
     made = inspector(["mcp"], "tools/call", *tool("start", recipe="dev", subject="a.md"))
     workflow = made["structuredContent"]["position"]["id"]
     inspector(["mcp"], "tools/call", *tool("task", action="add", text="one"))
