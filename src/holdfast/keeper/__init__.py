@@ -201,7 +201,7 @@ class Keeper:
             if moves or not is_active(state):
                 from holdfast.keeper import start
 
-                start.check_slot(tx, state["recipe"]["format"], state["id"])
+                start.check_slot(self.session, tx, state["recipe"]["format"], stream)
             receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
             receipt.resumed = True
             record_folders.clean_at_times(tx)
