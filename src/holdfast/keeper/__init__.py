@@ -518,7 +518,9 @@ class Keeper:
         branch = here.branch()
         required = state["required_reading"]
         inside = [path for path in required if here.contains(path[1:])]
-        readable: Workflow = {**state, "required_reading": inside}
+        facts = self.session.facts
+        tree = facts.tree(state)
+        readable = with_stale_gates({**state, "required_reading": inside}, {"tree": tree})
         learnings: list[Fields] = []
         if ledger.stream(stream_of("learning")) is not None:
             learnings = self.learnings()[-_MAX_LEARNINGS:]
@@ -534,7 +536,7 @@ class Keeper:
             learnings=[str(entry["text"]) for entry in learnings],
             notes=list(dict.fromkeys(notes)),
             others=others,
-            facts=self.session.facts.of_next_step(state),
+            facts=facts.of_next_step(state, tree),
             is_named=self.needs_explicit_id(state),
         )
 
