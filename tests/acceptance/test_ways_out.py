@@ -109,6 +109,12 @@ def test_the_work_of_a_live_session_is_not_offered_to_be_ended(repo):
     assert set(following["fill"]) == {"PATH", "BRANCH"}
 
 
+def test_what_the_next_line_says_is_not_said_twice(repo):
+    repo.ok("start", "apex", "Login")
+    lines = repo.run("phase", "approve", "plan").err.splitlines()
+    assert [line for line in lines if "ask the user" in line] == [lines[-1]]
+
+
 def test_outside_git_a_workflow_goes_on_without_a_branch(folder):
     folder.ok("start", "dev", "docs/one.md", "--task", "Write it")
     assert lead_on(folder, "advance", "--branch", "feat/one") == ["advance"]
