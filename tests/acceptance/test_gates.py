@@ -251,10 +251,14 @@ def test_a_pull_request_is_looked_up(dev):
     said = ["gate", "record", "pr_created", "--passed", "pr_number=12", "pr_url=https://x.org/12"]
     dev.git("switch", "-q", "-c", "feat/one")
     error = dev.refused(*said)
-    assert (error["code"], error["hint"]) == ("not_pushed", "git push -u REMOTE feat/one")
+    skip = "holdfast phase skip pr_creation --reason TEXT"
+    assert (error["code"], error["hint"]) == ("not_pushed", skip)
     assert gate(dev, "pr_created")["status"] == "pending"
     dev.git("init", "-q", "--bare", "../remote.git")
     dev.git("remote", "add", "origin", "../remote.git")
+    assert dev.refused(*said)["hint"] == "git push -u origin feat/one"
+    dev.git("remote", "add", "backup", "../remote.git")
+    assert dev.refused(*said)["hint"] == "git push -u REMOTE feat/one"
     dev.git("push", "-q", "origin", "feat/one")
     dev.ok(*said)
     found = gate(dev, "pr_created")
@@ -524,7 +528,20 @@ def test_nothing_is_run_for_a_workflow_of_another_worktree(dev, tmp_path):
     other = Folder(str(tmp_path / "other"), dev.environment)
     for line in (["gate", "run", "lint"], ["tests", "run"], ["red"]):
         error = other.refused(*line, "-w", workflow, "--", *PASSES)
-        assert (error["code"], error["hint"]) == ("elsewhere", f"holdfast resume {workflow}")
+        hint = f"go on there, or bring it here: holdfast resume {workflow}"
+        assert (error["code"], error["hint"]) == ("elsewhere", hint)
+
+
+def test_in_another_worktree_next_brings_the_workflow_there(dev, tmp_path):
+    workflow = dev.state()["id"]
+    dev.git("worktree", "add", "-q", str(tmp_path / "other"), "-b", "other")
+    other = Folder(str(tmp_path / "other"), dev.environment)
+    following = other.ok("task", "add", "more", "-w", workflow)["next"]
+    assert following["command"] == ["holdfast", "resume", workflow]
+    assert dev.path in following["about"]
+    assert other.ok("show", workflow)["next"] == following
+    other.ok(*following["command"][1:])
+    assert other.ok("show")["next"]["command"][1] != "resume"
 
 
 def test_a_claim_is_repeated_after_the_end_and_another_one_is_refused(dev):

@@ -6,7 +6,7 @@ from holdfast import Refused
 from support.workshop import Workshop
 
 WAYS = {
-    "gate run": lambda keeper, words: keeper.evidence().run_gate("lint", words),
+    "gate run lint": lambda keeper, words: keeper.evidence().run_gate("lint", words),
     "tests run": lambda keeper, words: keeper.evidence().run_tests(words),
     "red": lambda keeper, words: keeper.evidence().take_step("red", words),
 }
@@ -25,6 +25,6 @@ def test_a_command_that_shows_nothing_is_refused_and_not_run(tmp_path, way, word
     before = keeper.log()
     with pytest.raises(Refused) as caught:
         WAYS[way](keeper, words)
-    assert (caught.value.code, caught.value.hint) == ("invalid", f"holdfast help {way}")
+    assert (caught.value.code, caught.value.hint) == ("invalid", f"holdfast {way} -- COMMAND")
     assert caught.value.message.startswith(f"{way}: ")
     assert keeper.log() == before

@@ -251,6 +251,12 @@ def step_to_choose(error: Fields, keeper: Keeper, words: list[str]) -> NextStep 
                 start += ["--session", keeper.session.id]
             fill = {name: MEANINGS[name] for name in ("RECIPE", "SUBJECT")}
             return NextStep("start your own work", start, **fill)
+        case "occupied" if "holder" in details:
+            fill = {"PATH": "a new folder beside this one", "BRANCH": MEANINGS["BRANCH"]}
+            words = ["worktree", "add", "PATH", "-b", "BRANCH"]
+            return NextStep("work beside it", words, program="git", **fill)
+        case "occupied":
+            return NextStep("go on with it, or end it first", ["resume", details["candidates"][0]])
         case "other_branch":
             about = "the work is on another branch"
             return NextStep(about, ["switch", details["branch"]], program="git")

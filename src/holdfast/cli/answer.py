@@ -116,13 +116,14 @@ class Failure(Answer):
     def __init__(
         self, error: Fields, code: int, step: Callable[[], NextStep | None] | None = None
     ) -> None:
-        is_command = is_command_hint(error["hint"])
-        super().__init__(
-            {"error": error},
-            lambda screen: _error_lines(screen, error, is_next=is_command and step is None),
-            step=step,
-            code=code,
-        )
+        super().__init__({"error": error}, lambda _screen: (), step=step, code=code)
+        self._error = error
+
+    def all_lines(self, screen: Screen) -> Iterator[str]:
+        step = None if self._step is None else self._step()
+        yield from _error_lines(screen, self._error, step, is_next=self._step is None)
+        if self._step is not None:
+            yield from next_lines(screen, step)
 
 
 class StreamAnswer(Answer):
@@ -307,7 +308,13 @@ def print_answer(answer: Answer, *, as_json: bool) -> int:
     return answer.code
 
 
-def _error_lines(screen: Screen, error: Fields, *, is_next: bool) -> Iterator[str]:
+def _error_lines(
+    screen: Screen, error: Fields, step: NextStep | None, *, is_next: bool
+) -> Iterator[str]:
+    """Yield the lines of an error; ``is_next``: a hint that is a command is the next one.
+
+    A hint that only says the same as the next step, which follows, is left out.
+    """
     yield f"{screen.paint('holdfast:', 'bad')} {clean(error['message'])}"
     text = f"{error['message']} {error['hint']}"
     for name, value in error.get("details", {}).items():
@@ -319,10 +326,12 @@ def _error_lines(screen: Screen, error: Fields, *, is_next: bool) -> Iterator[st
             yield f"  or: {clean(items[0])}"
         elif not all(item in text for item in items[:most]):
             yield f"  {clean(name)}: {clean(join_names(items, most))}"
-    if is_next:
-        yield f"  next: {clean(error['hint'])}"
-    elif error["hint"] and not is_command_hint(error["hint"]):
-        yield f"  {clean(error['hint'])}"
+    hint = error["hint"]
+    if is_command_hint(hint):
+        if is_next:
+            yield f"  next: {clean(hint)}"
+    elif hint and (step is None or hint != f"{step.about}: {step.text}"):
+        yield f"  {clean(hint)}"
 
 
 def _leaves(value: Json) -> list[Json]:

@@ -158,6 +158,9 @@ def next_step(
         step = _turn_steps(state)[0]
     else:
         step = _needed(state, phase, facts) or _leave(state, phase, facts)
+    if facts is not None and "elsewhere" in facts:
+        about = f"its files are in {facts['elsewhere']}: go on there, or bring it here"
+        return NextStep(about, ["resume", state["id"]])
     if facts is not None and facts.get("notes_over"):
         step = _step_after_notes(state, facts["notes_over"], step)
     if step.words[:2] == _OPPOSITES.get(after):

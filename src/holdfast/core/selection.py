@@ -145,16 +145,20 @@ def _held(rows: list[Fields], asker: Asker) -> Refusal:
     )
 
 
+def other_branch(row: Fields | Workflow, branch: str | None, candidates: list[str]) -> Refusal:
+    """Return the refusal because a workflow is for another branch than the one checked out."""
+    return Refusal(
+        "other_branch",
+        f"{row['id']} is for branch {row['branch']}; this is {branch or 'no branch'}",
+        f"either git switch {shell_word(row['branch'])}, or act on it by its name: -w {row['id']}",
+        candidates=candidates,
+        branch=row["branch"],
+    )
+
+
 def _elsewhere(rows: list[Fields], asker: Asker) -> Refusal:
     mine = [row for row in rows if row["worktree"] == asker.worktree]
     if mine:
         row = max(mine, key=lambda row: row["updated_at"])
-        return Refusal(
-            "other_branch",
-            f"{row['id']} is for branch {row['branch']}; this is {asker.branch or 'no branch'}",
-            f"either git switch {shell_word(row['branch'])}, or act on it by its name: "
-            f"-w {row['id']}",
-            candidates=[row["id"] for row in mine],
-            branch=row["branch"],
-        )
+        return other_branch(row, asker.branch, [row["id"] for row in mine])
     return _which(rows, "no workflow is active in this worktree; elsewhere are", "not_found", asker)

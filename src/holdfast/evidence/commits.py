@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal, bad_text
+from holdfast.core.refusal import Refusal, bad_text, shell_word
 from holdfast.core.workflow.needs import is_fresh, is_new_commit, why_stale
 from holdfast.core.workflow.steps import commit_target, is_tested
 from holdfast.core.workflow.tasks import refuse_untested
@@ -76,6 +76,9 @@ def staged_files(workspace: Workspace) -> list[str]:
 
 def switch(workspace: Workspace, branch: str) -> None:
     """Switch to a branch, and create it if there is none; raise ``Refused`` if git refuses."""
+    if workspace.git is None:
+        message = "advance: this folder is not in a git repository, so it has no branches"
+        raise Refused("no_git", message, "holdfast advance")
     if refusal := bad_text("branch", branch):
         raise refusal.error()
     ref = f"refs/heads/{branch}"
@@ -117,8 +120,19 @@ def commit_for(workspace: Workspace, state: Workflow, message: str) -> tuple[str
     else:
         taken = made_for_task(workspace, target)[0]
     if taken is None:
-        raise Refused("nothing_staged", "commit: nothing is staged", "git add PATH")
+        raise _nothing_staged(workspace, target)
     return taken, f"nothing is staged; took the commit that was made already, {taken[:SHORT]}"
+
+
+def _nothing_staged(workspace: Workspace, target: Task | str) -> Refused:
+    """Return the refusal to commit nothing: stage what changed, or go on without a commit."""
+    if changed_files(workspace):
+        return Refused("nothing_staged", "commit: nothing is staged", "git add PATH")
+    way = f"phase skip {shell_word(target)} --reason TEXT"
+    if not isinstance(target, str):
+        way = f"task done {shell_word(target['id'])}"
+    message = "commit: nothing is staged, and no file differs from the last commit"
+    return Refused("nothing_staged", message, f"holdfast {way}")
 
 
 def _act(workspace: Workspace, refusal: str, words: list[str]) -> None:

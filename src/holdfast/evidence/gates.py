@@ -21,6 +21,7 @@ from holdfast.core.workflow.needs import (
     TEST_GATE,
     UNKNOWN_TREE,
     evidence_of,
+    gates_of,
     last_gate_command,
     last_test_command,
     why_stale,
@@ -101,7 +102,7 @@ def gate_command(
                 f"gate run: {source} says what {gate} runs: {known}",
                 f"holdfast gate run {shell_word(gate)}",
             )
-        check_shows_something("gate run", words)
+        check_shows_something(f"gate run {shell_word(gate)}", words)
         command = GateCommand(words, timeout, mask)
         _check_not_replaced(state["gates"].get(gate, {}), gate, command.text, reason)
         return command
@@ -178,13 +179,13 @@ def tests_command(
 def check_shows_something(tried: str, words: list[str]) -> None:
     """Raise ``Refused`` if the result of a command is the same whatever the project is like."""
     if not words[0].strip():
-        raise Refused("invalid", f"{tried}: the command is empty", f"holdfast help {tried}")
+        raise Refused("invalid", f"{tried}: the command is empty", f"holdfast {tried} -- COMMAND")
     if "\0" in "".join(words) or not is_encodable("".join(words)):
         message = f"{tried}: the command has a NUL or an undecodable byte"
-        raise Refused("invalid", message, f"holdfast help {tried}")
+        raise Refused("invalid", message, f"holdfast {tried} -- COMMAND")
     if os.path.basename(words[0]) in _SHOWS_NOTHING:
         message = f"{tried}: {words[0]} checks nothing, so its result shows nothing"
-        raise Refused("invalid", message, f"holdfast help {tried}")
+        raise Refused("invalid", message, f"holdfast {tried} -- COMMAND")
 
 
 def test_gate(workspace: Workspace, state: Workflow, command: GateCommand) -> str | None:
@@ -198,7 +199,7 @@ def test_gate(workspace: Workspace, state: Workflow, command: GateCommand) -> st
     return TEST_GATE if own is None or command.mask(own) == command.text else None
 
 
-def check(workspace: Workspace, gate: str) -> Fields:
+def check(workspace: Workspace, state: Workflow, gate: str) -> Fields:
     """Look up whether a gate is passed, and return what is known of it; raise ``Refused``.
 
     A pull request needs a branch that is pushed. Where ``gh`` is installed, it must exist.
@@ -209,11 +210,18 @@ def check(workspace: Workspace, gate: str) -> Fields:
         raise Refused("not_found", message, "git switch BRANCH")
     remote = git.pushed_to(workspace.root, branch)
     if remote is None:
-        raise Refused(
-            "not_pushed",
-            f"gate record: {gate}: no remote has all of {branch}",
-            f"git push -u REMOTE {shell_word(branch)}",
-        )
+        message = f"gate record: {gate}: no remote has all of {branch}"
+        names = (git.line(workspace.root, "remote") or "").split()
+        if not names:
+            phases = [p["name"] for p in state["phases"] if gate in gates_of(state, p["name"])]
+            raise Refused(
+                "not_pushed",
+                f"{message}; this repository has no remote",
+                f"holdfast phase skip {shell_word(phases[0])} --reason TEXT" if phases else "",
+                or_else="git remote add origin URL, and push the branch",
+            )
+        name = names[0] if len(names) == 1 else "REMOTE"
+        raise Refused("not_pushed", message, f"git push -u {shell_word(name)} {shell_word(branch)}")
     return {"pushed_to": remote, **git.pull_request(workspace.root, branch)}
 
 

@@ -220,8 +220,8 @@ class Keeper:
             if moves or not is_active(state):
                 from holdfast.keeper import start
 
-                again = f", then holdfast resume {state['id']}"
-                start.check_slot(tx, state["recipe"]["format"], state["id"], otherwise=again)
+                more = f", then holdfast resume {state['id']}"
+                start.check_slot(self.session, tx, state["recipe"]["format"], stream, more)
             receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
             receipt.resumed = True
             record_folders.clean_at_times(tx)
@@ -538,7 +538,9 @@ class Keeper:
         branch = here.branch()
         required = state["required_reading"]
         inside = [path for path in required if here.contains(path[1:])]
-        readable: Workflow = {**state, "required_reading": inside}
+        facts = self.session.facts
+        tree = facts.tree(state)
+        readable = with_stale_gates({**state, "required_reading": inside}, {"tree": tree})
         learnings: list[Fields] = []
         if ledger.stream(stream_of("learning")) is not None:
             learnings = self.learnings()[-_MAX_LEARNINGS:]
@@ -558,7 +560,7 @@ class Keeper:
             delegations=delegations,
             notes=list(dict.fromkeys(notes)),
             others=others,
-            facts=self.session.facts.of_next_step(state),
+            facts=facts.of_next_step(state, tree),
             is_named=self.needs_explicit_id(state),
         )
 

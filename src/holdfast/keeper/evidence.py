@@ -8,6 +8,8 @@ that time.
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
+from holdfast.core.selection import other_branch
+from holdfast.core.workflow import own_branch
 from holdfast.core.workflow.evidence import shows_nothing
 from holdfast.core.workflow.needs import CHECK, CLAIM, RUN, evidence_of, with_stale_gates
 from holdfast.core.workflow.steps import enter_step, phases_before
@@ -57,7 +59,8 @@ class Evidence:
         if state["worktree"] != self._workspace.name:
             root = self._workspace.root_of(state["worktree"]) or state["worktree"]
             message = f"{state['id']} belongs to another worktree ({root})"
-            raise Refused("elsewhere", message, f"holdfast resume {state['id']}")
+            hint = f"go on there, or bring it here: holdfast resume {state['id']}"
+            raise Refused("elsewhere", message, hint)
         return state
 
     # Gates and violations
@@ -114,7 +117,7 @@ class Evidence:
         args |= {"fields": stated, "facts": facts.of_change(state)}
         args["facts"]["commands"] = facts.gate_commands()
         if passed and evidence_of(state, gate) == CHECK:
-            args |= {"evidence": CHECK, "looked_up": gates.check(self._workspace, gate)}
+            args |= {"evidence": CHECK, "looked_up": gates.check(self._workspace, state, gate)}
         receipt = self._record("record_gate", args, state, target, request_digest)
         for name in (gate, *also):
             note = gates.undeclared_note(self._workspace, receipt.state, name)
@@ -214,13 +217,17 @@ class Evidence:
     def commit(self, message: str, **target: Unpack[Target]) -> Receipt:
         """Commit what is staged, and complete the task or the phase that it belongs to.
 
-        Raise ``Refused`` if nothing is staged, or if files changed since the tests passed.
+        Raise ``Refused`` if nothing is staged, if files changed since the tests passed, or, unless
+        the workflow is named, on another branch than the one that was made for it.
         """
         request_digest = fingerprint("commit", {"message": message})
         repeated = self._repeated(target, request_digest)
         if repeated is not None:
             return repeated
         state = self._look_here(target)
+        branch = self._workspace.branch()
+        if target.get("workflow") is None and own_branch(state) not in (None, branch):
+            raise other_branch(state, branch, [state["id"]]).error()
         commit, note = commits.commit_for(self._workspace, state, message)
         subject = git.subject(self._workspace.root, commit)
         facts: Fields = {**self._workspace.facts(), "head": commit, "subject": subject}

@@ -48,8 +48,11 @@ class Facts:
         nearby = [] if phase is None else [phase, *next_phases(state, phase)[:1]]
         needs = [need for name in nearby for need in needs_of(state, name)]
         facts: Fields = {}
+        if state["worktree"] != self._workspace.name:
+            root = self._workspace.root_of(state["worktree"])
+            facts["elsewhere"] = root or state["worktree"]
         if "branch" in needs or "commit" in needs:
-            facts = self.of_git(state)
+            facts |= self.of_git(state)
         if "gates" in needs:
             facts["commands"] = self.gate_commands()
         if any(need in _OF_TREE for need in needs) or not remaining_phases(state):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 OWN_PHASES = "custom"
 """The recipe whose phases the caller is meant to name."""
+_REPLACE = "; or the same command with --replace, which abandons it"
 _MAX_SAME_NAME = 1_000
 _MAX_FEATURES = 1_000
 _MAX_TITLE = 200
@@ -266,8 +267,8 @@ def carry_out(
     plan.args["record"] = formats.active_path(format_name, plan.id, store.now())
     overlapping = _overlapping(tx, plan)
     if not replace:
-        check_slot(tx, format_name, plan.id, otherwise="; or the same command with --replace")
-        _check_overlap(plan, overlapping)
+        check_slot(session, tx, format_name, plan.id, _REPLACE)
+        _check_overlap(session, plan, overlapping)
     for taken in (*_slot_holders(tx, format_name, plan.id), *overlapping):
         # Raise ``Refused`` now, before the other workflow is abandoned.
         tx.decide(plan.id, "start_workflow", plan.args)
@@ -359,21 +360,18 @@ def _overlapping(tx: Transaction, plan: StartPlan) -> list[Workflow]:
     return states
 
 
-def _check_overlap(plan: StartPlan, overlapping: list[Workflow]) -> None:
+def _check_overlap(session: Session, plan: StartPlan, overlapping: list[Workflow]) -> None:
     """Raise ``Refused`` (occupied) with the choices if a feature of the plan is being worked on."""
     if not overlapping:
         return
     taken, subject = overlapping[0], plan.args["subject"]
     feature = taken["context"].get("feature_file") or taken["subject"]
     title = f" ({taken['title'][:60]})" if taken["title"] else ""
-    raise Refused(
-        "occupied",
+    message = (
         f"start: {taken['id']}{title} is active and works on {feature}, which "
-        f"{subject} would work on as well",
-        f"go on with it: holdfast resume {taken['id']}; or end it first: "
-        f"holdfast abandon -w {taken['id']}; or the same command with --replace, which abandons it",
-        candidates=[state["id"] for state in overlapping],
+        f"{subject} would work on as well"
     )
+    raise _occupied(session, overlapping, message, _REPLACE)
 
 
 def _note_missing(store: Store, plan: StartPlan) -> None:
@@ -386,18 +384,37 @@ def _note_missing(store: Store, plan: StartPlan) -> None:
         store.note(f"there is no file {subject}, so its title and its tasks are not known")
 
 
-def check_slot(tx: Transaction, format_name: str, workflow_id: str, *, otherwise: str) -> None:
+def check_slot(
+    session: Session, tx: Transaction, format_name: str, workflow_id: str, more: str = ""
+) -> None:
     """Raise ``Refused`` (occupied) if another workflow has the only path for such a record.
 
-    ``otherwise`` ends the hint: what can be done besides ending that one.
+    ``more`` is a further way out, for the end of the hint.
     """
     for taken in _slot_holders(tx, format_name, workflow_id):
-        raise Refused(
-            "occupied",
+        message = (
             f"{taken['id']} ({taken['title'][:60]}) is active and has this worktree's only place "
-            "for such a record",
-            f"holdfast complete -w {taken['id']}, or holdfast abandon -w {taken['id']}{otherwise}",
+            "for such a record"
         )
+        raise _occupied(session, [taken], message, more)
+
+
+def _occupied(session: Session, states: list[Workflow], message: str, more: str) -> Refused:
+    """Return the refusal because of active workflows, with the ways out; ``more`` is the last.
+
+    If another live session works on the first, nothing that ends it is offered.
+    """
+    taken, holder = states[0], states[0]["session"]
+    hint = (
+        f"go on with it: holdfast resume {taken['id']}; or end it first: "
+        f"holdfast complete -w {taken['id']}, or holdfast abandon -w {taken['id']}{more}"
+    )
+    details: Fields = {"candidates": [state["id"] for state in states]}
+    if holder and not session.asker().owns({**taken}) and session.live([{**taken}]):
+        message += f"; the live session {holder['id'][:40]} works on it"
+        hint = "work in a worktree of your own; or ask the user whether that one may end"
+        details["holder"] = holder["id"]
+    return Refused("occupied", message, hint, **details)
 
 
 def _slot_holders(tx: Transaction, format_name: str, workflow_id: str) -> Iterator[Workflow]:

@@ -44,8 +44,8 @@ def undo(session: Session, *, workflow: str | None = None, id: str | None = None
             state = tx.load(stream)
             drafts = tx.decide(stream, "undo_change", _last_change(store, stream))
             if not is_active(state):
-                again = f", then holdfast undo -w {stream}"
-                start.check_slot(tx, state["recipe"]["format"], stream, otherwise=again)
+                more = f", then holdfast undo -w {stream}"
+                start.check_slot(session, tx, state["recipe"]["format"], stream, more)
             receipt = session.committed(tx, stream, tx.append(stream, drafts, id=id))
         event = next(store.ledger.events(receipt.state["id"], after=receipt.seqs[0] - 1))
         receipt.undone = {name: event["data"][name] for name in ("what", "back", "undoes")}

@@ -421,7 +421,7 @@ def run_verification(
         hint = f"holdfast loop verify {shell_word(unit)} --run -- COMMAND"
         raise Refused("no_command", message, hint)
     if words:
-        check_shows_something("loop verify", words)
+        check_shows_something(f"loop verify {shell_word(unit)} --run", words)
     root = page_files.worktree_root(workspace, state, "loop verify")
     limit_s = _seconds_of(limit)
     return _evidence_of(run_command(command, root, limit_s=limit_s, mask=masker(root)))

@@ -311,6 +311,13 @@ def is_floating(state: Workflow) -> bool:
     )
 
 
+def own_branch(state: Workflow) -> str | None:
+    """Return the branch that a phase of the workflow made for it; ``None`` if none did."""
+    settling = [p["name"] for p in state["recipe"]["phases"] if p.get("sets_branch")]
+    settled = [p for p in state["phases"] if p["name"] in settling and p["status"] == "completed"]
+    return state["branch"] if settled else None
+
+
 def find_task(state: Workflow, task_id: object) -> Task | None:
     own_id = str(task_id)
     return next((task for task in state["tasks"] if str(task["id"]) == own_id), None)

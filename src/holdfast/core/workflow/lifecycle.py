@@ -423,7 +423,9 @@ def skip_phase(state: Workflow, phase: Phase, args: Fields) -> Decision:
     if name != state["phase"] or phase["status"] not in ("in_progress", "blocked"):
         why = f"phase skip: {name} of {state['id']} is {phase['status'].replace('_', ' ')}"
         where = f"; the current phase is {state['phase']}" if name != state["phase"] else ""
-        return Refusal("wrong_order", why + where, f"holdfast show {state['id']}")
+        is_next = phase["status"] == "pending" and not unmet(state, args.get("facts"))
+        hint = "holdfast advance" if is_next else f"holdfast show {state['id']}"
+        return Refusal("wrong_order", why + where, hint)
     if refusal := bad_text("reason", args["reason"]):
         return refusal
     missing = unmet(state, args.get("facts"))
