@@ -538,9 +538,9 @@ class Keeper:
         branch = here.branch()
         required = state["required_reading"]
         inside = [path for path in required if here.contains(path[1:])]
-        facts = self.session.facts
-        tree = facts.tree(state)
-        readable = with_stale_gates({**state, "required_reading": inside}, {"tree": tree})
+        # A hook reads the work tree only if the next step depends on it.
+        facts = self.session.facts.of_next_step(state)
+        readable = with_stale_gates({**state, "required_reading": inside}, facts)
         learnings: list[Fields] = []
         if ledger.stream(stream_of("learning")) is not None:
             learnings = self.learnings()[-_MAX_LEARNINGS:]
@@ -560,7 +560,7 @@ class Keeper:
             delegations=delegations,
             notes=list(dict.fromkeys(notes)),
             others=others,
-            facts=facts.of_next_step(state, tree),
+            facts=facts,
             is_named=self.needs_explicit_id(state),
         )
 
