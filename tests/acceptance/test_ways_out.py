@@ -115,6 +115,23 @@ def test_what_the_next_line_says_is_not_said_twice(repo):
     assert [line for line in lines if "ask the user" in line] == [lines[-1]]
 
 
+def test_an_approval_names_the_workflow_because_a_person_has_no_session(repo):
+    repo.ok("start", "tdd", "another")
+    ada = repo.as_session("ada")
+    own = ada.ok("start", "planning", "a plan")["workflow"]["id"]
+    for _ in range(5):
+        answer = ada.ok("advance")
+    command = answer["next"]["command"]
+    assert command == ["holdfast", "phase", "approve", "Sign-off", "-w", own]
+
+
 def test_outside_git_a_workflow_goes_on_without_a_branch(folder):
     folder.ok("start", "dev", "docs/one.md", "--task", "Write it")
     assert lead_on(folder, "advance", "--branch", "feat/one") == ["advance"]
+
+
+def test_a_resume_that_cannot_be_undone_leads_on_with_the_work(repo):
+    repo.ok("start", "custom", "Old", "--task", "Never done")
+    repo.ok("complete", "--force", "--reason", "enough")
+    repo.ok("resume", "old")
+    assert lead_on(repo, "undo") == ["task", "start", "1"]

@@ -168,7 +168,7 @@ class Loops:
                     "invalid",
                     f"loop plan: {unit[:60]!r} does not begin with a unit from {mark}1 to "
                     f"{mark}9999",
-                    f"holdfast loop plan --unit '{mark}1: title'",
+                    f"holdfast loop plan --unit '{mark}1: TITLE'",
                 )
             return {}
 

@@ -94,7 +94,8 @@ def add(state: Workflow, args: Fields) -> Decision:
         return Refusal("invalid", "task add: no task is given", "holdfast task add TASK")
     if len(state["tasks"]) + len(tasks) > MAX_TASKS:
         why = f"task add: {state['id']} would have more than {MAX_TASKS} tasks"
-        return Refusal("too_many", why, "holdfast start another workflow for the rest")
+        hint = "begin another one for the rest: holdfast start RECIPE SUBJECT"
+        return Refusal("too_many", why, hint)
     mark = unit_mark(state["recipe"])
     numbers = [str(task["id"]).removeprefix(mark) for task in state["tasks"]]
     numbers.append(str(state.get("last_task", 0)))
@@ -417,7 +418,7 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
     for name in depends:
         if name != str(args["task"]) and find_task(state, name) is None:
             why = f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned"
-            hint = f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: title'"
+            hint = f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: TITLE'"
             return Refusal("not_found", why, hint)
     if is_circular(state, str(args["task"]), depends):
         why = f"loop plan: {args['task']} would wait for itself, through {', '.join(depends)}"
