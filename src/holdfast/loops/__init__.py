@@ -376,7 +376,8 @@ class Loops:
                 return receipt
             stream = self._select(tx, slug)
             page_files.take_in(tx, stream)
-            open_units = _open_units(tx.load(stream))
+            before: Workflow = tx.load(stream)
+            open_units = _open_units(before) if before["tasks"] else ["no unit was planned"]
             state, seqs = archive.archive(tx, stream, id, outcome)
             if open_units:
                 self._store.note(f"it was not finished: {', '.join(open_units)}")

@@ -300,7 +300,7 @@ def add_commit(state: Workflow, task: Task, commit: str | None) -> Decision:
     """Add a commit to a task that is done."""
     known = commits_of(task)
     if commit is None or commit in known or state["recipe"]["format"] == "loop":
-        why = f"task done: {task['id']} of {state['id']} is completed"
+        why = f"task done: {task['id']} of {state['id']} is completed already"
         if commit in known:
             why += f", and has the commit {str(commit)[:MAX_SHOWN]}"
         return Refusal("already", why, f"holdfast show {state['id']}")
@@ -577,7 +577,8 @@ def _judged(
     state: Workflow, task: Task, args: Fields, expected: str, following: str, event_type: str
 ) -> Decision:
     if task["status"] != expected:
-        why = f"it is {task['status'].replace('_', ' ')}, not {expected}"
+        status = "done" if task["status"] == "completed" else task["status"].replace("_", " ")
+        why = f"it is {status}, not {expected}"
         tried = "confirm" if expected == "confirming" else "verify"
         return _wrong(state, tried, task, why, "loop next")
     issues = args.get("found")
