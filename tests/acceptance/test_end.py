@@ -14,7 +14,7 @@ def test_complete_is_refused_with_the_list_of_what_is_pending(repo):
         "gates": ["lint", "test", "security_review", "code_simplifier", "pr_created"],
     }
     text = repo.run("complete").err
-    assert "tasks 2; phases create_branch" in text
+    assert "task 2; phases create_branch" in text
     assert text.count("pr_creation") == 1
     assert text.splitlines()[-1].startswith("  next: holdfast advance ")
     assert "--force" not in text

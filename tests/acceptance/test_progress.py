@@ -69,11 +69,11 @@ def test_going_back_opens_the_phases_after_it_again(repo):
 
 
 def test_a_plan_needs_a_persons_approval_in_apex(repo):
-    repo.ok("start", "apex", "a redesign")
+    own = repo.ok("start", "apex", "a redesign")["workflow"]["id"]
     repo.ok("advance")
     answer = repo.run("advance", "--json").json
     assert answer["error"]["code"] == "needs_approval"
-    assert answer["next"]["command"] == ["holdfast", "phase", "approve", "plan"]
+    assert answer["next"]["command"] == ["holdfast", "phase", "approve", "plan", "-w", own]
     assert answer["next"]["by"] == "person"
     assert repo.refused("phase", "start", "implement")["code"] == "needs_approval"
     assert "holdfast phase approve plan" in repo.run("show").out

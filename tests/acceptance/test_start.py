@@ -107,7 +107,7 @@ def test_an_unknown_recipe_is_refused_with_the_known_ones(repo):
     error = repo.refused("start", "develop", "x")
     assert error["code"] == "no_recipe"
     assert "dev" in error["details"]["known"]
-    assert "dev" in error["hint"]
+    assert "dev, " in error["message"]
 
 
 def test_a_recipe_of_the_workspace_is_used_and_a_wrong_one_named(repo):

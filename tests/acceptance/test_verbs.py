@@ -63,11 +63,11 @@ def test_brainstorm_and_research_take_turns(repo):
 
 
 def test_a_plan_is_approved_before_it_is_implemented(repo):
-    start(repo, "apex", "Login")
+    own = start(repo, "apex", "Login")
     repo.ok("advance")
     answer = repo.run("advance", "--json").json
     assert answer["error"]["code"] == "needs_approval"
-    assert answer["next"]["command"] == ["holdfast", "phase", "approve", "plan"]
+    assert answer["next"]["command"] == ["holdfast", "phase", "approve", "plan", "-w", own]
     Keeper(repo.path).approve_phase("plan")
     repo.ok("advance")
     plan = repo.record(RECORD)["phases"][1]

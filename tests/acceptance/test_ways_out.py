@@ -2,6 +2,8 @@
 
 import pytest
 
+from support.command_line import Folder
+
 CHECK = ["python3", "-c", "pass"]
 
 
@@ -115,6 +117,61 @@ def test_what_the_next_line_says_is_not_said_twice(repo):
     assert [line for line in lines if "ask the user" in line] == [lines[-1]]
 
 
+def test_an_approval_names_the_workflow_because_a_person_has_no_session(repo):
+    repo.ok("start", "tdd", "another")
+    ada = repo.as_session("ada")
+    own = ada.ok("start", "planning", "a plan")["workflow"]["id"]
+    for _ in range(5):
+        answer = ada.ok("advance")
+    command = answer["next"]["command"]
+    assert command == ["holdfast", "phase", "approve", "Sign-off", "-w", own]
+
+
 def test_outside_git_a_workflow_goes_on_without_a_branch(folder):
     folder.ok("start", "dev", "docs/one.md", "--task", "Write it")
     assert lead_on(folder, "advance", "--branch", "feat/one") == ["advance"]
+
+
+def test_a_loop_without_a_unit_says_so_and_leads_to_a_plan(repo):
+    repo.ok("loop", "new", "search")
+    answer = repo.run("loop", "block", "T1", "--reason", "why", "--json").json
+    assert "has no unit 'T1'" in answer["error"]["message"]
+    assert answer["next"]["command"][1:3] == ["loop", "plan"]
+    notes = repo.ok("loop", "archive")["notes"]
+    assert notes == ["it was not finished: no unit was planned"]
+
+
+def test_a_unit_that_is_done_is_called_done(repo):
+    repo.ok("loop", "new", "search")
+    repo.ok("loop", "plan", "--unit", "T1: A")
+    repo.ok("loop", "plan", "--unit", "T2: B")
+    repo.ok("loop", "iterate", "T1", "--did", "it", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    repo.ok("loop", "verify", "T1", "--passed")
+    for words in (["--passed"], ["--run", "--", *CHECK]):
+        error = repo.refused("loop", "verify", "T1", *words)
+        assert error["message"].endswith("it is done, not verifying")
+
+
+def test_the_phases_of_a_task_are_shown_in_words(dev):
+    dev.run("red", "--", "python3", "-c", "raise SystemExit(1)")
+    assert "red in progress" in dev.run("show").out
+    assert "in_progress" not in dev.run("show").out
+
+
+def test_an_imported_phase_is_not_said_to_be_edited(dev, tmp_path):
+    export = dev.run("export").out
+    dev.git("clone", "-q", ".", str(tmp_path / "clone"))
+    clone = Folder(tmp_path / "clone", dev.environment)
+    clone.write("backup.jsonl", export)
+    clone.ok("import", "backup.jsonl")
+    shown = clone.run("show").out
+    assert "create_branch  claimed" in shown
+    assert "edit" not in shown
+
+
+def test_a_resume_that_cannot_be_undone_leads_on_with_the_work(repo):
+    repo.ok("start", "custom", "Old", "--task", "Never done")
+    repo.ok("complete", "--force", "--reason", "enough")
+    repo.ok("resume", "old")
+    assert lead_on(repo, "undo") == ["task", "start", "1"]

@@ -114,7 +114,7 @@ def test_a_loop_is_driven_verified_and_rebuilt_in_its_own_worktree(trees):
     for words in (("loop", "rebuild", "ours"), ("loop", "run", "ours", "--", "true")):
         error = main.refused(*words)
         assert (error["code"], error["hint"]) == (
-            "not_found", "holdfast resume ours brings it here",
+            "not_found", "bring it here: holdfast resume ours",
         )  # fmt: skip
 
 

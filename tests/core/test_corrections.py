@@ -420,7 +420,7 @@ def test_the_start_is_not_undone():
 
 
 @pytest.mark.parametrize(
-    ("end", "hint"), [("abandon_workflow", "abandon"), ("complete_workflow", "complete")]
+    ("end", "hint"), [("abandon_workflow", "abandon"), ("complete_workflow", "show try")]
 )
 def test_to_take_an_ended_workflow_up_again_is_not_undone(end, hint):
     desk = Desk()

@@ -90,8 +90,9 @@ def test_after_the_end_there_is_no_next_step():
 
 
 def test_an_approval_is_for_a_person():
-    step = next_step(workflow())
-    assert step.words == ["phase", "approve", "build"]
+    state = workflow()
+    step = next_step(state)
+    assert step.words == ["phase", "approve", "build", "-w", state["id"]]
     assert next_fields(step)["by"] == "person"
     assert "by" not in next_fields(next_step(in_phase("plan")))
 

@@ -4,6 +4,7 @@
 """
 
 import difflib
+import json
 import os
 import shlex
 
@@ -14,7 +15,8 @@ from golden.chapters import CHAPTERS
 from golden.record import pages_of
 from golden.stage import Runner
 from golden.steps import Fire, Run, Serve
-from holdfast.cli.parser import load_all
+from holdfast.answers import is_command_hint
+from holdfast.cli.parser import load_all, parse
 from holdfast.hooks.handlers import EVENTS
 from holdfast.mcp import memory, workflow_tools
 
@@ -73,3 +75,26 @@ def test_every_tool_of_a_server_is_in_the_story(line, known):
     talks = [step.requests for step in STEPS if isinstance(step, Serve) and step.line == line]
     called = {params.get("name") for requests in talks for _, params in requests}
     assert {tool["name"] for tool in known.TOOLS} <= called
+
+
+def answers_of(page):
+    """Yield the JSON answers of a golden page."""
+    with open(os.path.join(EXPECTED, page), encoding="utf-8") as file:
+        shown = [line[2:] if line.startswith("| ") else "" for line in file.read().splitlines()]
+    for text in "\n".join(shown).split("\n\n"):
+        if text.strip().startswith('{\n  "'):
+            yield json.loads(text)
+
+
+def test_every_next_command_is_one_that_can_be_typed():
+    """Also the hint of a refusal, where that is a command: people read it as the next one."""
+    pages = [page for page in os.listdir(EXPECTED) if page.endswith(".json.txt")]
+    answers = [answer for page in pages for answer in answers_of(page)]
+    steps = [answer.get("next") for answer in answers]
+    hints = [answer["error"]["hint"] for answer in answers if "error" in answer]
+    commands = {tuple(step["command"]) for step in steps if isinstance(step, dict)}
+    commands |= {tuple(shlex.split(hint)) for hint in hints if is_command_hint(hint)}
+    assert len(commands) > 80
+    for program, *words in sorted(commands):
+        if program == "holdfast":
+            parse(words)

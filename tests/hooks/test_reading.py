@@ -227,7 +227,7 @@ def test_enforced_stopping_sends_the_agent_back_once(client):
     mine.ok("start", "dev", "a.md", "--task", "one")
     answer = client.fire("Stop", stop_hook_active=False)
     assert answer["decision"] == "block"
-    assert "tasks 1" in answer["reason"]
+    assert "task 1" in answer["reason"]
     assert "gates lint" in answer["reason"]
     mine.ok("remind", "it goes on")
     assert client.fire("Stop", stop_hook_active=True) is None

@@ -179,7 +179,7 @@ def test_unknown_name_lists_the_known_ones(workspace):
     assert caught.value.name == "relaese"
     assert caught.value.known == names(workspace.root)
     assert "relaese" in caught.value.message
-    assert "release" in caught.value.hint
+    assert "release" in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -199,8 +199,8 @@ def failure_fields(error: Exception, workflow: str | None = None) -> Fields:
     if sys.stderr is not None:
         for line in format_exc().splitlines():
             print(clean(line), file=sys.stderr)
-    message = f"an error in Holdfast itself: {type(error).__name__}: {error}"
-    return _error("internal", message, "holdfast verify  (then report the lines above)")
+    message = f"an error in Holdfast itself (report this): {type(error).__name__}: {error}"
+    return _error("internal", message, "holdfast verify")
 
 
 def step_after_refusal(

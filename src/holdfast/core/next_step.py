@@ -142,7 +142,8 @@ def next_step(
 ) -> NextStep | None:
     """Return the next step; ``None`` after the end. If ``is_named``, it names the workflow.
 
-    ``after`` is the command that was carried out or refused, whose opposite is never the answer.
+    So does a step for a person, who is in no session. ``after`` is the command that was carried out
+    or refused, whose opposite is never the answer.
     """
     if not is_active(state):
         return None
@@ -165,6 +166,7 @@ def next_step(
         step = _step_after_notes(state, facts["notes_over"], step)
     if step.words[:2] == _OPPOSITES.get(after):
         step = NextStep("tell the user what is blocked; all of it", ["show"])
+    is_named = is_named or step.is_persons
     return step.named(state["id"]) if is_named and step.words[0] != "resume" else step
 
 

@@ -175,7 +175,7 @@ def _try_hook(hook: InstalledHook, root: str) -> tuple[str, str, str]:
         message = (
             f"{hook.file} runs another Holdfast, which is part of the project; it was not tried"
         )
-        return "unknown", message, "holdfast init --local, to run this one"
+        return "unknown", message, "holdfast init --local"
     if not program:
         return "bad", f"{hook.file}: holdfast is not on the PATH", _INSTALL_HINT
     try:

@@ -251,5 +251,5 @@ def _too_large(stream: str, size: str) -> Refused:
     return Refused(
         "too_large",
         f"the record of {stream} would have {size}: nothing was recorded",
-        "holdfast start another workflow for the rest",
+        "begin another one for the rest: holdfast start RECIPE SUBJECT",
     )

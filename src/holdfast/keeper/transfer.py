@@ -222,7 +222,7 @@ def _news(tx: Transaction, rows: list[Row], name: str) -> list[Row]:
     raise Refused(
         "conflict",
         f"import: {stream} has another history here than in {name}: nothing was taken in",
-        f"holdfast log -w {stream} shows the one here",
+        f"see the one here: holdfast log {stream}",
     )
 
 

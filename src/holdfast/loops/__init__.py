@@ -168,7 +168,7 @@ class Loops:
                     "invalid",
                     f"loop plan: {unit[:60]!r} does not begin with a unit from {mark}1 to "
                     f"{mark}9999",
-                    f"holdfast loop plan --unit '{mark}1: title'",
+                    f"holdfast loop plan --unit '{mark}1: TITLE'",
                 )
             return {}
 
@@ -381,7 +381,8 @@ class Loops:
                 return receipt
             stream = self._select(tx, slug)
             page_files.take_in(tx, stream)
-            open_units = _open_units(tx.load(stream))
+            before: Workflow = tx.load(stream)
+            open_units = _open_units(before) if before["tasks"] else ["no unit was planned"]
             state, seqs = archive.archive(tx, stream, id, outcome)
             if open_units:
                 self._store.note(f"it was not finished: {', '.join(open_units)}")

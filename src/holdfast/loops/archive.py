@@ -59,7 +59,7 @@ def archive(
     if formats.is_archived(state["record"]):
         if not finish_move(tx, state):
             message = f"loop archive: {state['id']} is in the archive"
-            raise Refused("already", message, f"holdfast resume {state['id']} brings it back")
+            raise Refused("already", message, f"bring it back: holdfast resume {state['id']}")
         return state, []
     pages_folder = page_files.open_folder(store, state)
     if pages_folder is not None:

@@ -408,7 +408,8 @@ def run_verification(
     """
     task = find_task(state, unit)
     if task is not None and task["status"] != "verifying":
-        why = f"it is {task['status'].replace('_', ' ')}, not verifying"
+        status = "done" if task["status"] == "completed" else task["status"].replace("_", " ")
+        why = f"it is {status}, not verifying"
         message = f"loop verify: {unit} of {state['id']}: {why}"
         raise Refused("wrong_order", message, "holdfast loop next")
     own = None if task is None else task.get("verify")

@@ -68,7 +68,7 @@ def worktree_root(workspace: Workspace, state: Workflow, command: str) -> str:
     root = workspace.root_of(state["worktree"])
     if root is None:
         message = f"{command}: the worktree of {state['id']} is gone"
-        raise Refused("not_found", message, f"holdfast resume {state['id']} brings it here")
+        raise Refused("not_found", message, f"bring it here: holdfast resume {state['id']}")
     return root
 
 

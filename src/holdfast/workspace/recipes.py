@@ -62,9 +62,8 @@ class NoRecipe(Refused):
     """No recipe has this name. ``known`` lists the names of all recipes."""
 
     def __init__(self, name: str, known: list[str]) -> None:
-        message = f"there is no recipe {printable(name)}"
-        hint = f"holdfast start RECIPE, with one of: {', '.join(known)}"
-        super().__init__("no_recipe", message, hint, name=name, known=known)
+        message = f"there is no recipe {printable(name)}; there are {', '.join(known)}"
+        super().__init__("no_recipe", message, "holdfast recipes", name=name, known=known)
         self.name = name
         self.known = known
 

@@ -210,7 +210,7 @@ def tests_record(keeper: Keeper, args: Arguments) -> Answer:
 
 def _files_synced(receipt: Receipt, _values: Fields) -> str:
     if not receipt.seqs:
-        return "no file was touched since"
+        return "no file was touched since the workflow began"
     return f"{counted(len(receipt.state['files']), 'files')} recorded"
 
 

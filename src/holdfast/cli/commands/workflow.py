@@ -328,7 +328,7 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
             f"step {state['step']}" if is_current and state["step"] else "",
             "approved" if phase.get("approved") else "",
             "skipped" if phase["status"] == "skipped" else "",
-            "claimed by an edit" if phase.get("claimed") else "",
+            "claimed" if phase.get("claimed") else "",
             str(phase.get("reason") or ""),
             screen.age(phase["completed_at"]) if phase.get("completed_at") else "",
             *format_pairs({key: value for key, value in phase.items() if key not in _PHASE_FIELDS}),
@@ -347,7 +347,7 @@ def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
             f"{task['id']}  {task['description']}",
             *[f"commit {commit[:_COMMIT_CHARS]}" for commit in commits_of(task)],
             str(task.get("reason") or ""),
-            *[f"{name} {became}" for name, became in phases.items()],
+            *[f"{name} {became.replace('_', ' ')}" for name, became in phases.items()],
             f"after {', '.join(map(str, depends))}" if depends and status == "pending" else "",
         )
 

@@ -142,7 +142,7 @@ def no_such_entry(state: Workflow, tried: str, name: object) -> Refusal:
     kind = tried.partition(" ")[0]
     noun, owner, hint = kind, state["id"], f"holdfast show {state['id']}"
     names = [str(task["id"]) for task in state["tasks"]]
-    if kind == "loop":
+    if kind == "loop" or (kind == "task" and state["recipe"]["format"] == "loop"):
         noun, owner, hint = "unit", state["subject"], "holdfast loop status"
     elif kind == "phase":
         names = [phase["name"] for phase in state["phases"]]

@@ -413,7 +413,8 @@ def _lasting(state: Workflow, event: Event, what: str) -> Refusal | None:
     if event_type == "workflow_started":
         return _not_undone(f"the start of {state['id']} cannot be undone", "holdfast abandon")
     if event_type == "workflow_resumed" and "from" in data:
-        hint = "holdfast complete" if data.get("from") == "completed" else "holdfast abandon"
+        was_completed = data.get("from") == "completed"
+        hint = f"holdfast show {state['id']}" if was_completed else "holdfast abandon"
         return _not_undone(f"your last change of {state['id']} was to resume it", hint)
     if event_type == "workflow_archived":
         return _not_undone(f"{state['id']} is in the archive", f"holdfast resume {state['id']}")

@@ -32,6 +32,7 @@ from holdfast.core.workflow import (
     with_phase,
 )
 from holdfast.core.workflow.needs import (
+    ANY_TASK,
     UNTESTED,
     is_untested,
     needs_of,
@@ -586,7 +587,7 @@ def complete(state: Workflow, args: Fields) -> Decision:
 
 
 def describe_pending(items: Fields) -> str:
-    """Return pending items in words: ``tasks 1, 2; phases verify; a new commit``."""
+    """Return pending items in words: ``tasks 1, 2; phase verify; a new commit``."""
     return "; ".join([_in_words(kind, names) for kind, names in items.items()])
 
 
@@ -594,7 +595,11 @@ def _in_words(kind: str, names: list[object]) -> str:
     listed = ", ".join(map(str, names))
     if names == [UNTESTED]:
         return "tests that pass on what was committed"
-    return _IN_WORDS[kind].format(listed) if kind in _IN_WORDS else f"{kind} {listed}"
+    if kind in _IN_WORDS:
+        return _IN_WORDS[kind].format(listed)
+    if names == [ANY_TASK]:
+        return f"{ANY_TASK} task"
+    return f"{kind.removesuffix('s') if len(names) == 1 else kind} {listed}"
 
 
 @evolves("workflow_completed")

@@ -26,6 +26,8 @@ CHECKS = (PULL_REQUEST,)
 """The gates that Holdfast can look up."""
 UNKNOWN_TREE = "?"
 """The prefix of the digest of a work tree that could not be read; the reason follows."""
+ANY_TASK = "at least one"
+"""What is asked for in place of a task's id where there is no task yet."""
 UNTESTED = "untested"
 """What a commit lacks if files have changed since the tests passed."""
 MASK = "[masked]"
@@ -99,7 +101,7 @@ def is_branch_missing(facts: Fields | None) -> bool:
 def open_tasks(state: Workflow) -> list[int | str]:
     """Return the ids of tasks that are not done; of a recipe with phases of tasks, at least one."""
     if not state["tasks"] and "task_phases" in state["recipe"]:
-        return ["at least one"]
+        return [ANY_TASK]
     return [task["id"] for task in state["tasks"] if task["status"] != "completed"]
 
 

@@ -94,7 +94,8 @@ def add(state: Workflow, args: Fields) -> Decision:
         return Refusal("invalid", "task add: no task is given", "holdfast task add TASK")
     if len(state["tasks"]) + len(tasks) > MAX_TASKS:
         why = f"task add: {state['id']} would have more than {MAX_TASKS} tasks"
-        return Refusal("too_many", why, "holdfast start another workflow for the rest")
+        hint = "begin another one for the rest: holdfast start RECIPE SUBJECT"
+        return Refusal("too_many", why, hint)
     mark = unit_mark(state["recipe"])
     numbers = [str(task["id"]).removeprefix(mark) for task in state["tasks"]]
     numbers.append(str(state.get("last_task", 0)))
@@ -299,7 +300,7 @@ def add_commit(state: Workflow, task: Task, commit: str | None) -> Decision:
     """Add a commit to a task that is done."""
     known = commits_of(task)
     if commit is None or commit in known or state["recipe"]["format"] == "loop":
-        why = f"task done: {task['id']} of {state['id']} is completed"
+        why = f"task done: {task['id']} of {state['id']} is completed already"
         if commit in known:
             why += f", and has the commit {str(commit)[:MAX_SHOWN]}"
         return Refusal("already", why, f"holdfast show {state['id']}")
@@ -417,7 +418,7 @@ def _bad_plan(state: Workflow, args: Fields) -> Refusal | None:
     for name in depends:
         if name != str(args["task"]) and find_task(state, name) is None:
             why = f"loop plan: {args['task']} cannot depend on {name[:40]!r}, which is not planned"
-            hint = f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: title'"
+            hint = f"holdfast loop plan {shell_word(state['subject'])} --unit '{name[:40]}: TITLE'"
             return Refusal("not_found", why, hint)
     if is_circular(state, str(args["task"]), depends):
         why = f"loop plan: {args['task']} would wait for itself, through {', '.join(depends)}"
@@ -579,7 +580,8 @@ def _judged(
     state: Workflow, task: Task, args: Fields, expected: str, following: str, event_type: str
 ) -> Decision:
     if task["status"] != expected:
-        why = f"it is {task['status'].replace('_', ' ')}, not {expected}"
+        status = "done" if task["status"] == "completed" else task["status"].replace("_", " ")
+        why = f"it is {status}, not {expected}"
         tried = "confirm" if expected == "confirming" else "verify"
         return _wrong(state, tried, task, why, "loop next")
     issues = args.get("found")
