@@ -468,7 +468,7 @@ def test_every_event_with_a_handler_gets_past_the_quick_check():
 def test_a_stale_gate_is_in_the_briefing_of_a_hook_as_in_that_of_resume(client):
     mine = client.as_session("session-1")
     mine.ok("start", "dev", "a.md", "--task", "one")
-    mine.ok("phase", "start", "verification", "--force", "--reason", "tried")
+    mine.ok("advance", "--branch", "feat/x")
     mine.ok("gate", "run", "lint", "--", "python3", "-c", "pass")
     client.write("more.py", "")
     client.fire("PreCompact", trigger="auto")
