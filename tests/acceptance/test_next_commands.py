@@ -134,5 +134,5 @@ def test_each_way_to_end_a_turn_is_a_command_of_its_own(repo):
         lines = repo.run("loop", "next", "survey").out.splitlines()
         assert lines[-ways:] == [f"  next: {commands[0]}", *[f"    or: {c}" for c in commands[1:]]]
         assert not any(character in "".join(commands) for character in "|<>;&")
-        assert pasted(repo, commands[taken].replace("COMMAND", "true")) == "survey"
+        assert pasted(repo, commands[taken].replace("COMMAND", "ls")) == "survey"
     assert repo.ok("loop", "next", "survey")["next"]["turn"] == "archive"

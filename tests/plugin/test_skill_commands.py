@@ -362,7 +362,7 @@ def test_iterate_leads_through_confirmation_and_verification_into_the_archive(pr
         "holdfast loop verify T2 --passed",
     ]  # fmt: skip
     meanwhile = ("holdfast loop archive", " && ".join(second))
-    said = play(project, "iterate", meanwhile, SLUG="login", CMD="true")
+    said = play(project, "iterate", meanwhile, SLUG="login", CMD="ls")
     assert said[0].startswith("No loop is active here.")
     assert any(answer.startswith("✓ verification of T1: done") for answer in said)
     assert said[-1].startswith("✓ archived: .claude/iterative/archive/login-")

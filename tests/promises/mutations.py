@@ -553,7 +553,7 @@ MUTATIONS = [
         13, "a command that cannot fail passes a gate",
         "holdfast.evidence.gates:check_shows_something", answer(),
         "tests/keeper/test_trivial_commands.py"
-        "::test_a_command_that_shows_nothing_is_refused_and_not_run[true-gate run]",
+        "::test_a_command_that_shows_nothing_is_refused_and_not_run[true-gate run lint]",
     ),
     Mutation(
         13, "anybody is a person", "holdfast.cli.answer:require_person", answer(),

@@ -252,7 +252,9 @@ def _count_pairs(entries: list[Fields], source: str, target: str) -> list[Fields
 
 
 def _count_words(words: list[str]) -> dict[str, int]:
-    return {word: words.count(word) for word in sorted(set(words), key=lambda w: -words.count(w))}
+    """Return how often each word is there, the most frequent first, else in their order."""
+    counts = {word: words.count(word) for word in words}
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 # Learnings: lessons that outlive their workflow
