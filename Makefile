@@ -16,7 +16,9 @@ CANDIDATES := $(PYTHON) python3.13 python3.12 python3.11 python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
-PYTEST := $(PY) -m pytest -n auto --dist worksteal
+# Tests wait for processes, so there are more workers than cores.
+WORKERS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo check test e2e promises fuzz coverage lint format bench docs clean remake
 
@@ -62,7 +64,7 @@ fuzz: $(VENV)/.dev
 
 coverage: $(VENV)/.dev
 	@$(PY) -m coverage erase
-	@$(PY) -m coverage run -m pytest -n auto --dist worksteal $(ARGS); tests=$$?; \
+	@$(PY) -m coverage run -m pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
 	$(PY) -m coverage combine -q && $(PY) -m coverage report && exit $$tests
 
 lint: $(VENV)/.dev

@@ -87,7 +87,7 @@ def removed(text, original=None):
 
 
 @given(objects(), layouts(), wanted)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_in_and_out_again_is_the_same_value(value, write, wish):
     text = write(value)
     new = added(text, wish)
@@ -97,7 +97,7 @@ def test_in_and_out_again_is_the_same_value(value, write, wish):
 
 
 @given(objects(), layouts(), wanted)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_twice_is_once_and_what_is_wanted_is_there_once(value, write, wish):
     new = added(write(value), wish)
     assert added(new, wish) == new
@@ -110,7 +110,7 @@ def test_twice_is_once_and_what_is_wanted_is_there_once(value, write, wish):
 
 
 @given(objects(), layouts(), wanted)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_other_values_and_their_order_never_change(value, write, wish):
     new = added(write(value), wish)
     before, after = pairs(write(value)), pairs(new)
@@ -134,7 +134,7 @@ def test_what_json_tools_write_keeps_its_indentation(value, indent, wish):
 
 @pytest.mark.parametrize("agent", sorted(AGENTS))
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_in_files_in_and_out_again_is_the_same_bytes(agent, data):
     text = data.draw(layouts())(data.draw(objects()))
     raw = (data.draw(st.sampled_from(["", "\ufeff"])) + text).encode()

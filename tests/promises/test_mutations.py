@@ -21,7 +21,7 @@ pytestmark = pytest.mark.promise
 
 PROMISED = {*range(1, 16), 17}
 NOT_SHOWN = "NOT SHOWN"
-IMPATIENT_S = "5"
+IMPATIENT_S = "2"
 """What a mutation prevents never happens, however long its test waits for it."""
 FAILED = 1
 """What pytest answers when it ran tests and some of them failed."""

@@ -23,7 +23,7 @@ VERSION = {(LEDGER, byte) for byte in range(60, 64)}
 ledger is read and never changed (``acceptance/test_newer_version.py``)."""
 PARTS = 8
 """A full run is divided into so many tests, for as many cores."""
-SAMPLE = 12
+SAMPLE = 20
 REPAIRED = 6
 """One of so many damaged ledgers is repaired as well."""
 

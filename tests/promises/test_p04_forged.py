@@ -30,7 +30,7 @@ OTHERS = (None, True, 7, -1, "x", "", [], ["x"], [[]], {}, {"a": 1}, [{"a": [1]}
 FIXED = ("seq", "v", "prev", "hash")
 KINDS = (int, str, str, str, int, int, str, str, str, str, str)
 """What the columns of an event hold."""
-SAMPLE = many(40, 1_600)
+SAMPLE = many(80, 1_600)
 ASKED = (
     ("status",),
     ("status", "--json"),

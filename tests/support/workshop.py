@@ -3,6 +3,7 @@ format, and helpers that the tests of several promises share.
 """
 
 import json
+import math
 import os
 import random
 import sys
@@ -12,8 +13,8 @@ from support import fork_server
 from support.git_template import make_repository
 from support.paths import SOURCE
 
-EFFORT = os.environ.get("HOLDFAST_PROMISES", "1")
-"""The effort: how many times as many cases as in a quick run, or ``full`` for all."""
+EFFORT = os.environ.get("HOLDFAST_PROMISES", "0.5")
+"""The number of cases in relation to a usual ``make promises``, or ``full`` for all of them."""
 FULL = EFFORT == "full"
 SEED = int(os.environ.get("HOLDFAST_SEED", "20260217"))
 PATIENCE_S = float(os.environ.get("HOLDFAST_PATIENCE_S", "60"))
@@ -154,13 +155,17 @@ def lines_of(keeper):
 
 def many(quick, whole):
     """Return the number of cases: ``quick`` times the effort, at most ``whole``."""
-    return whole if FULL else min(whole, quick * int(EFFORT))
+    return whole if FULL else min(whole, _scaled(quick))
+
+
+def _scaled(count):
+    return math.ceil(count * float(EFFORT))
 
 
 def sampled(items, count, salt=""):
     """Return all items in a full run, else a sample that depends only on the seed."""
     candidates = list(items)
-    count = len(candidates) if FULL else count * int(EFFORT)
+    count = len(candidates) if FULL else _scaled(count)
     if len(candidates) <= count:
         return candidates
     chosen = random.Random(f"{SEED}{salt}").sample(range(len(candidates)), count)

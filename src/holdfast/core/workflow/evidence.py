@@ -204,7 +204,7 @@ def enforcement(violations: list[Violation]) -> Fields:
     severities = [violation["severity"] for violation in violations]
     blocking = any(map(is_blocking, violations))
     counted = ", ".join(
-        f"{severities.count(name)} {name}" for name in sorted(set(severities), key=_rank)
+        f"{severities.count(name)} {name}" for name in sorted(dict.fromkeys(severities), key=_rank)
     )
     noun = "violation" if len(violations) == 1 else "violations"
     summary = f"{counted} {noun}{' (blocking)' if blocking else ''}"
