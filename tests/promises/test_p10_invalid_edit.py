@@ -120,7 +120,9 @@ class Served:
             assert without_time(look.state) == without_time(self.state)
             name = next(iter(kept))
             assert ".rejected-" in name
-            assert any(name in note and "line " in note for note in notes), notes
+            # An edit of ``seq`` makes an edit of an older record, which can clash with the newer.
+            says = ("line ", "was changed since")
+            assert any(name in note and any(map(note.__contains__, says)) for note in notes), notes
             assert news == []
         else:
             assert set(news) <= {
