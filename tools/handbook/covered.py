@@ -6,6 +6,7 @@ table.
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +32,7 @@ class Matter(NamedTuple):
     section: str | None = None
 
 
+@functools.cache
 def matters() -> list[Matter]:
     """Return the names that must be documented, with their pages."""
     recipes = declared.recipes()

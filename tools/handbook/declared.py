@@ -135,6 +135,7 @@ def trees(source: Path = SOURCE) -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text("utf-8")) for path in paths}
 
 
+@functools.cache
 def error_codes() -> list[str]:
     """Return every error code in the source."""
     return sorted({code for tree in trees().values() for code in codes_in(tree)})
@@ -176,6 +177,7 @@ def texts(node: ast.expr) -> list[str]:
     return []
 
 
+@functools.cache
 def variables() -> list[str]:
     """Return the environment variables that the source reads, and all named ``HOLDFAST_…``."""
     names: set[str] = set()
