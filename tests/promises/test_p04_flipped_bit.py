@@ -137,7 +137,10 @@ def check_repaired(sound, shop, path):
     for workflow, state in sound.states.items():
         # Where its events are lost, it comes from its record, which is not evidence.
         possible = [without_time(state), without_time(as_adopted(state))]
-        assert without_time(fresh.show(workflow=workflow).state) in possible
+        now = fresh.show(workflow=workflow).state
+        # What the last event changed may come back as an edit of the record.
+        history = [entry for entry in now["history"] if entry["event"] != "record_edited"]
+        assert without_time({**now, "history": history}) in possible
     fresh.add_task("goes on", workflow=next(iter(sound.states)))
     assert shop.keeper().verify().ok
 
