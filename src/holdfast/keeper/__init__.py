@@ -168,13 +168,9 @@ class Keeper:
                     return repeated
                 return start.carry_out(self.session, tx, plan, replace=replace, again=again, id=id)
         except Fault as fault:
-            if fault.code != "not_writable":
-                raise
+            server = self.session.server_instead(fault)
             from holdfast.keeper import offline_queue
 
-            server = offline_queue.queue_server(self.session)
-            if server is None:
-                raise
             words = {
                 "recipe_name": recipe, "subject": subject, "title": title, "tasks": list(tasks),
                 "phases": list(phases), "reading": list(reading), "reminders": list(reminders),

@@ -143,16 +143,26 @@ class Session:
                 stream = self.select(tx, workflow)
                 return self.committed(tx, stream, self.do_in(tx, stream, kind, args, id))
         except Fault as fault:
-            if fault.code != "not_writable" or self._is_replaying:
-                raise
+            server = self.server_instead(fault)
             from holdfast.keeper import offline_queue
 
-            server = offline_queue.queue_server(self)
-            if server is None:
-                raise
             return offline_queue.queue_command(
                 self, server, kind, args, workflow, id, request_digest
             )
+
+    def server_instead(self, fault: Fault) -> str:
+        """Return the Memory server that keeps a command which cannot be recorded.
+
+        Raise the fault if none is configured, or if it is another fault.
+        """
+        if fault.code != "not_writable" or self._is_replaying:
+            raise fault
+        from holdfast.keeper import offline_queue
+
+        server = offline_queue.queue_server(self)
+        if server is None:
+            raise fault
+        return server
 
     def do_in(
         self, tx: Transaction, stream: str, kind: str, args: Fields, id: str | None
@@ -213,13 +223,9 @@ class Session:
                 tx.load(stream)
                 return self.committed(tx, stream, events or tx.do(stream, command, args, id))
         except Fault as fault:
-            if fault.code != "not_writable" or self._is_replaying:
-                raise
+            server = self.server_instead(fault)
             from holdfast.keeper import offline_queue
 
-            server = offline_queue.queue_server(self)
-            if server is None:
-                raise
             return offline_queue.queue_log(self, server, kind, command, args, id, request_digest)
 
     def log_state(self, kind: str) -> Any:
