@@ -224,6 +224,39 @@ class Event(TypedDict):
     hash: str
 
 
+class Cause(TypedDict):
+    """The command behind a shared event, without anything that only its machine knows."""
+
+    id: str
+    """The id of the request: that of its first event in the ledger."""
+    at: str
+    type: str
+    args: Fields
+    by: Fields
+    """The ``name`` of the replica, and the ``surface``."""
+
+
+class SharedEvent(TypedDict):
+    """A command that was carried out, as it travels between replicas (``core.sharing``)."""
+
+    replica: str
+    """The ledger it was carried out on."""
+    n: int
+    """Its number among the shared events of that replica, from 1 and without gaps."""
+    lamport: int
+    """One more than the highest that its replica knew."""
+    seen: dict[str, int]
+    """The highest ``n`` that its replica knew of each replica."""
+    rules: int
+    """The version of the core that decided it."""
+    stream: str
+    cause: Cause
+    epoch: NotRequired[int]
+    """The lease under which it was made."""
+    fenced: NotRequired[bool]
+    """True if the lease had been lost by then, as the hub found."""
+
+
 class Command(TypedDict):
     """A request to the core; ``args`` depend on ``type``."""
 
