@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hubs import HUBS
+from support.hubs import HUBS
 
 from holdfast.hub.contract import Forked, Held
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import SharedEvent
     from holdfast.hub.contract import Hub
-    from hubs import Meeting
+    from support.hubs import Meeting
 
 
 @pytest.fixture(params=list(HUBS))

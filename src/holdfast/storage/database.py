@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 NAME = "ledger.db"
 APPLICATION_ID = 0x484F4C44
-MIGRATIONS: tuple[str, ...] = ()
-"""Statements that bring a ledger to the next schema: the first makes version 2 of version 1."""
+MIGRATIONS = ("sharing.sql",)
+"""Files with statements that bring a ledger to the next schema: the first makes version 2."""
 SCHEMA_VERSION = 1 + len(MIGRATIONS)
-"""The version of ``schema.sql``."""
+"""The version of a new ledger: ``schema.sql`` is version 1."""
 ARCHIVES = "archives"
 """The folder of archives, in the ledger's folder."""
 PAGE_BYTES = 4096
@@ -359,7 +359,7 @@ class Database:
 
     def _migrate(self, connection: Connection, version: int) -> None:
         """Bring an older schema up to date, in one transaction."""
-        steps = "\n".join(MIGRATIONS[version - 1 :])
+        steps = "\n".join(map(_sql, MIGRATIONS[version - 1 :]))
         try:
             connection.executescript(
                 f"BEGIN IMMEDIATE;\n{steps}\nPRAGMA user_version = {SCHEMA_VERSION};\nCOMMIT;"
@@ -741,11 +741,15 @@ def file_system(folder: str) -> str:
 
 
 def _schema() -> str:
-    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
-        text = file.read()
+    text = "\n".join(map(_sql, ("schema.sql", *MIGRATIONS)))
     return (
         f"{text}PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {SCHEMA_VERSION};"
     )
+
+
+def _sql(name: str) -> str:
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+        return file.read()
 
 
 def uri_path(path: str) -> str:
