@@ -835,8 +835,8 @@ def _replace(tx: Transaction, subject: Subject, finding: Finding) -> None:
     other = finding.other
     adopt(tx, other, subject.record, expected=subject.raw)
     tx.store.note(finding.note)
-    drafts = tx.decide(subject.stream, *finding.commands[0])
-    tx.append(subject.stream, drafts, show=False)
+    command = finding.commands[0]
+    tx.append(subject.stream, tx.decide(subject.stream, *command), command, show=False)
     tx.commit()
 
 
@@ -846,7 +846,7 @@ def adopt(tx: Transaction, parsed: Any, record: str, *, expected: bytes | None) 
     args = {"state": {**parsed, "record": record}, "record": record}
     tx.store.note(f"{record} came from elsewhere and is adopted as {stream}")
     drafts = tx.decide_new("adopt_record", args)
-    tx.append(stream, drafts)
+    tx.append(stream, drafts, ("adopt_record", args))
     tx.expect(stream, expected)
     tx.commit()
     return tx.load(stream)

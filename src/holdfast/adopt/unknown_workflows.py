@@ -335,7 +335,7 @@ def _adopt(tx: Transaction, stream: str, document: Fields, notes: Fields) -> Non
     state: Workflow = {**parsed, "branch": store.workspace.branch(), "record": record}
     state["notes_file"] = notes["source"]
     args = {"state": state, "record": record, "notes": notes}
-    tx.append(stream, tx.decide_new("adopt_record", args))
+    tx.append(stream, tx.decide_new("adopt_record", args), ("adopt_record", args))
 
 
 def _is_begun_anew(store: Store, state: Workflow, notes: Fields) -> bool:

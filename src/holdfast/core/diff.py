@@ -16,6 +16,9 @@ _MARKER = "_absent"
 ABSENT: Fields = {_MARKER: True}
 """The marker in ``was`` and ``now`` for no value."""
 
+SHARING = ("events_merged", "stream_shared")
+"""Events of every kind of stream: shared events of other replicas were taken in, and changed this;
+and it is shared from now on."""
 _BOTH_MAY_ADD = (
     "history", "files", "commits", "reminders", "required_reading", "interviews", "skips",
     "entries",
@@ -67,6 +70,13 @@ def apply(state: Fields, changes: list[Change]) -> Fields:
     for path, _, now in changes:
         state = _set_path(state, path, now)
     return state
+
+
+def merged(state: Json, data: Fields) -> Json:
+    """Return the state of any stream after one of the events ``SHARING``."""
+    if "state" in data:
+        return data["state"]
+    return apply(state, data["changes"]) if "changes" in data else state
 
 
 def _set_path(value: Json, path: list[str | int], now: Json) -> Json:

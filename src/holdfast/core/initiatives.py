@@ -500,6 +500,9 @@ def decide(state: InitiativesState | None, command: Command) -> Decision:
 def evolve(state: InitiativesState | None, event: Event) -> InitiativesState:
     """Return all initiatives after an event."""
     state = state or blank()
+    if event["type"] in diff.SHARING:
+        shared: InitiativesState = diff.merged(state, event["data"])
+        return shared
     if event["type"] in EVOLVE:
         return EVOLVE[event["type"]](state, event)
     key = event["data"]["initiative"]

@@ -81,6 +81,8 @@ class Log:
         state, data = state or self.blank(), event["data"]
         if event["type"] == "record_adopted":
             after = dict(data["state"])
+        elif event["type"] in diff.SHARING:
+            after = diff.merged(state, data)
         elif event["type"] == "record_edited":
             after = diff.apply(dict(state), data["changes"])
         else:

@@ -52,7 +52,7 @@ _MARK = "_"
 """The prefix of the streams of logs; no workflow's id has it."""
 _NEWS = (
     "learning_recorded", "interview_skipped", "delegation_overridden", "routing_corrected",
-    "record_adopted", "record_edited",
+    "record_adopted", "record_edited", "events_merged",
 )  # fmt: skip
 """Events of logs that change the project's memory file."""
 KEY = "_holdfast"

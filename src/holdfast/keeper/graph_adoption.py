@@ -117,8 +117,10 @@ def _adopt_workflows(tx: Transaction, entities: list[Any]) -> list[str]:
             continue
         stream = state["id"]
         args = {"state": state, "record": state["record"]}
-        tx.append(stream, tx.decide_new("adopt_record", args), show=False)
-        tx.append(stream, tx.decide(stream, "abandon_workflow", {"reason": _REASON}), show=False)
+        drafts = tx.decide_new("adopt_record", args)
+        tx.append(stream, drafts, ("adopt_record", args), show=False)
+        ending = "abandon_workflow", {"reason": _REASON}
+        tx.append(stream, tx.decide(stream, *ending), ending, show=False)
         tx.commit()
         adopted.append(f"{stream} (holdfast resume {stream})")
     return adopted

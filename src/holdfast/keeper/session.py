@@ -175,7 +175,7 @@ class Session:
         if drafts and self._is_first_change(tx, stream):
             binding = tx.decide(stream, "resume_workflow", {"session": self.bound(tx)})
             drafts = [*binding, *drafts]
-        return tx.append(stream, drafts, id=id)
+        return tx.append(stream, drafts, (kind, args), id=id)
 
     def _is_first_change(self, tx: Transaction, stream: str) -> bool:
         """Return whether this session has no workflow yet, and may have this one.

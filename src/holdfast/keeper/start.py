@@ -277,7 +277,7 @@ def carry_out(
         tx.commit()
         store.note(f"{taken['id']} is abandoned: {reason}; holdfast resume {taken['id']}")
     plan.args["session"] = session.bound(tx)
-    events = tx.append(plan.id, tx.decide(plan.id, "start_workflow", plan.args), id=id)
+    events = tx.do(plan.id, "start_workflow", plan.args, id)
     _note_missing(store, plan)
     receipt = session.committed(tx, plan.id, events)
     record_folders.clean_at_times(tx)

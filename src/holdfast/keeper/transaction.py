@@ -12,20 +12,22 @@ import os
 
 from holdfast import formats
 from holdfast.adopt import findings
+from holdfast.core import json_text
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import is_active
 from holdfast.errors import CANNOT_WRITE, DENIED, Fault, Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.keeper.record_writer import LoadedStream, RecordWriter
 from holdfast.keeper.requests import find_repeat
-from holdfast.storage.ledger import read_event
+from holdfast.storage.ledger import HUB, SHARED, read_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
     from holdfast.adopt.findings import Location, Subject
-    from holdfast.core.types import Draft, Event, Fields
+    from holdfast.core.types import Change, Draft, Event, Fields, SharedEvent
+    from holdfast.keeper.replica import Replica
     from holdfast.keeper.session import Session
     from holdfast.storage.skill_index import Index
 
@@ -59,6 +61,8 @@ class Transaction:
         """True when all events of the caller's command are appended."""
         self._placed: dict[str, os.stat_result] = {}
         """The files that were put in place, by their paths."""
+        self._replica: Replica | None = None
+        self._is_replica_known = False
         self._must_look_again = False
         """True if a file must be checked again, or could not be put in place."""
 
@@ -245,18 +249,23 @@ class Transaction:
 
     def do(self, stream: str, kind: str, args: Fields, id: str | None = None) -> list[Event]:
         """Decide a command on a loaded stream, and append its events."""
-        return self.append(stream, self.decide(stream, kind, args), id=id)
+        return self.append(stream, self.decide(stream, kind, args), (kind, args), id=id)
 
     def append(
         self,
         stream: str,
         drafts: list[Draft],
+        command: tuple[str, Fields] | SharedEvent | None,
         *,
         id: str | None = None,
         show: bool = True,
         surface: str | None = None,
     ) -> list[Event]:
-        """Add events to a stream. ``commit`` makes them durable and, if ``show``, its record."""
+        """Add events to a stream. ``commit`` makes them durable and, if ``show``, its record.
+
+        ``command`` is what decided them, for other replicas; or the shared event that they belong
+        to, or ``None`` if they concern only this ledger.
+        """
         if not drafts:
             return []
         loaded = self._streams.get(stream) or self._touch(stream)
@@ -266,10 +275,15 @@ class Transaction:
         by = self.store.by if surface is None else {**self.store.by, "surface": surface}
         if id is not None and self.request_digest:
             by = {**by, "asked": self.request_digest}
+        shared = command if isinstance(command, dict) else None
+        if isinstance(command, tuple) and self.replica is not None and _is_shareable(stream):
+            shared = self._share(self.replica, loaded, command, drafts, request)
         events = self.store.ledger.insert(
             drafts, stream=stream, version=loaded.version, at=self.store.now(), by=by,
-            request=request,
+            request=request, of_first=None if shared is None else {SHARED: shared},
         )  # fmt: skip
+        if shared is not None and self.replica is not None:
+            self.replica.events.add((shared,), events[0]["seq"])
         for event in events:
             loaded.state = loaded.aggregate.evolve(loaded.state, event)
             if loaded.aggregate.is_news(event, loaded.state):
@@ -277,6 +291,43 @@ class Transaction:
         loaded.add(events)
         loaded.is_shown = loaded.is_shown or show
         return events
+
+    @property
+    def replica(self) -> Replica | None:
+        """This ledger as a replica; ``None`` if it has no hub."""
+        if not self._is_replica_known:
+            self._is_replica_known = True
+            text = self.store.ledger.fact(HUB)
+            if text:
+                from holdfast.keeper.replica import Replica
+
+                self._replica = Replica(self.store, json_text.loads(text))
+                self.begin()
+                self._replica.begin()
+        return self._replica
+
+    def _share(
+        self, replica: Replica, loaded: LoadedStream, command: tuple[str, Fields],
+        drafts: list[Draft], request: str,
+    ) -> SharedEvent | None:  # fmt: skip
+        """Return the shared event of a command; begin to share its stream if that is not shared.
+
+        Return ``None`` if the command concerns only this machine.
+        """
+        stream, at = loaded.stream, self.store.now()
+        travelling = replica.travelling(loaded.aggregate, loaded.state, stream, command, drafts, at)
+        if travelling is None:
+            return None
+        if not replica.events.has(stream) and loaded.state not in (None, loaded.aggregate.blank()):
+            self.publish(stream)
+        return replica.stamp(stream, replica.cause(request, *travelling, at))
+
+    def publish(self, stream: str, changes: list[Change] | None = None) -> None:
+        """Begin to share a stream as it stands; or share ``changes`` that were not shared yet."""
+        assert self.replica is not None
+        state = self._touch(stream).state
+        drafts, shared = self.replica.published(stream, state, changes, self.store.now())
+        self.append(stream, drafts, shared)
 
     def take_in(self, rows: list[tuple[Any, ...]]) -> list[Event]:
         """Insert events that have their places and hashes; return those that make no sense."""
@@ -320,7 +371,7 @@ class Transaction:
         """Record a whole state, in place of the one that the stream's events give."""
         record = {"record": state["record"]} if is_workflow(stream) else {}
         self._touch(stream)
-        self.append(stream, self.decide(stream, "adopt_record", {"state": state, **record}))
+        self.do(stream, "adopt_record", {"state": state, **record})
 
     def show(self, stream: str) -> None:
         """Write the stream's record anew with the next commit."""
@@ -512,6 +563,10 @@ class Transaction:
                 raise behind from error
             self.store.note(behind.message)
         return saved
+
+
+def _is_shareable(stream: str) -> bool:
+    return is_workflow(stream) or is_log(stream)
 
 
 def _is_file(path: str, row: Fields) -> bool:

@@ -259,7 +259,8 @@ def _take_in(
         changes = diff.diff(state, claimed)  # type: ignore[arg-type]
         if changes:
             args = {"base": tx.subject(stream).seq, "changes": changes}
-            tx.append(stream, tx.decide(stream, "adopt_edit", args), surface=_SURFACE)
+            drafts = tx.decide(stream, "adopt_edit", args)
+            tx.append(stream, drafts, ("adopt_edit", args), surface=_SURFACE)
 
 
 # Earlier ledgers

@@ -42,11 +42,13 @@ def undo(session: Session, *, workflow: str | None = None, id: str | None = None
             if stream is None:
                 stream = session.select(tx, workflow)
             state = tx.load(stream)
-            drafts = tx.decide(stream, "undo_change", _last_change(store, stream))
+            command = "undo_change", _last_change(store, stream)
+            drafts = tx.decide(stream, *command)
             if not is_active(state):
                 more = f", then holdfast undo -w {stream}"
                 start.check_slot(session, tx, state["recipe"]["format"], stream, more)
-            receipt = session.committed(tx, stream, tx.append(stream, drafts, id=id))
+            events = tx.append(stream, drafts, command, id=id)
+            receipt = session.committed(tx, stream, events)
         event = next(store.ledger.events(receipt.state["id"], after=receipt.seqs[0] - 1))
         receipt.undone = {name: event["data"][name] for name in ("what", "back", "undoes")}
     return receipt

@@ -98,8 +98,9 @@ def _adopt(tx: Transaction, slug: str) -> tuple[list[Event], list[str]]:
         backup = os.path.basename(store.files.set_aside(path, raw, path))
         store.note(f"the pages and git are trusted; the {record} that was there is now {backup}")
     state = {**parsed, "branch": workspace.branch(), "record": record}
-    drafts = tx.decide_new("adopt_record", {"state": state, "record": record})
-    return tx.append(slug, drafts), differences
+    args = {"state": state, "record": record}
+    drafts = tx.decide_new("adopt_record", args)
+    return tx.append(slug, drafts, ("adopt_record", args)), differences
 
 
 def _correct(tx: Transaction, before: Workflow) -> tuple[list[Event], list[str]]:

@@ -97,6 +97,8 @@ _PUT_UNPLACED = (
     "INSERT INTO facts (name, value) VALUES ('unplaced', ?) ON CONFLICT (name)"
     " DO UPDATE SET value = excluded.value WHERE value <> excluded.value"
 )
+_OF_SHARING = {"shared_events": 6, "replicas": 5, "folds": 4, "leases": 6}
+"""The tables of ``sharing.sql``, and the number of their columns."""
 _MAX_CACHED_STREAMS = 20
 _MAX_CACHED_CHARACTERS = 1_000_000
 """About the size of all states that are kept, as JSON, unless one of them alone is larger."""
@@ -106,6 +108,12 @@ _MAX_SEQ = 2**63 - 1
 
 OWN_STREAM = "_ledger"
 """The ledger's own stream. The id of a workflow cannot begin with an underscore."""
+HUB = "hub"
+"""The fact that has the settings of the hub, as JSON. Without it, the ledger stays for itself."""
+SHARED = "shared"
+"""The key in an event's ``by`` of the shared event that its command has become."""
+MERGED = "events_merged"
+"""The type of an event that takes in shared events of other replicas, and what they change."""
 ARCHIVED = "events_archived"
 """The type of the event that names an archive, and the number and digest of its events."""
 
@@ -377,6 +385,23 @@ class Ledger:
         rows = self._rows_or_archived("WHERE seq = ? AND hash = ?", seq, hash)
         return next(self._read(rows), None)
 
+    def event_of_seq(self, seq: int) -> Event:
+        """Return the event with this seq; raise ``Fault`` if it cannot be read."""
+        event = next(self._read(self._rows_or_archived("WHERE seq = ?", seq)), None)
+        if event is None:
+            self._refuse_missing_archive()
+            raise damaged_ledger(self.database.path, f"event {seq} is missing")
+        return event
+
+    def rows_with_shared_events(self) -> Iterator[Row]:
+        """Yield the rows of the events that may have shared events, in order."""
+        clause = "WHERE type = ? OR instr(by, ?) ORDER BY seq"
+        return self._rows_of_all(clause, MERGED, f'"{SHARED}":')
+
+    def event_in(self, row: Row) -> Event:
+        """Return the event of a row; raise ``Fault`` if it is damaged."""
+        return next(self._read(iter((row,))))
+
     def find_request(self, id: str) -> list[Event]:
         """Return the events that a request recorded.
 
@@ -500,7 +525,8 @@ class Ledger:
                 state = (row[0], row[_VERSION], row[_HASH], dumps(self._state_of(row)))
                 stored = (*row[:_STATE], *state, _digest_of(state))
             other.put_whole(stored)
-        for table, columns in (("records", len(_RECORD)), ("facts", 2)):
+        copied = {"records": len(_RECORD), "facts": 2, **_OF_SHARING}
+        for table, columns in copied.items():
             insert = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
             for row in self.database.rows(f"SELECT * FROM {table}"):
                 other.database.execute(insert, row)
@@ -712,18 +738,21 @@ class Ledger:
             self.put_fact("identity", identity or os.urandom(12).hex())
 
     def insert(
-        self, drafts: list[Draft], *, stream: str, version: int, at: str, by: Fields, request: str
-    ) -> list[Event]:
-        """Add events at the end; return them."""
+        self, drafts: list[Draft], *, stream: str, version: int, at: str, by: Fields, request: str,
+        of_first: Fields | None = None,
+    ) -> list[Event]:  # fmt: skip
+        """Add events at the end; return them. ``of_first`` is added to ``by`` of the first one."""
         seq, prev = self.head()
         by_text = dumps(by)
         events: list[Event] = []
         for number, draft in enumerate(drafts, 1):
             kind, data = draft["type"], draft["data"]
             own_id = request if number == 1 else f"{request}.{number}"
+            own_by = {**by, **of_first} if of_first and number == 1 else by
+            own_by_text = by_text if own_by is by else dumps(own_by)
             body = (
                 seq + number, own_id, at, stream, version + number, EVENT_FORMAT, kind,
-                dumps(data), by_text, None, prev,
+                dumps(data), own_by_text, None, prev,
             )  # fmt: skip
             own_hash = digest(body_of(body).encode())
             self.insert_row((*body, own_hash))
@@ -731,7 +760,7 @@ class Ledger:
                 {
                     "seq": seq + number, "id": own_id, "at": at, "stream": stream,
                     "version": version + number, "v": EVENT_FORMAT, "type": kind, "data": data,
-                    "by": by, "prev": prev, "hash": own_hash,
+                    "by": own_by, "prev": prev, "hash": own_hash,
                 }
             )  # fmt: skip
             prev = own_hash

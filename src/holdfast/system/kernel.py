@@ -240,8 +240,17 @@ def _holder(fd: int) -> str:
 
 def boot_id() -> str:
     """Return a name for the time since the kernel started; empty where the system has none."""
+    return _read("/proc/sys/kernel/random/boot_id")
+
+
+def machine_id() -> str:
+    """Return a name for the installed system; empty where it has none."""
+    return _read("/etc/machine-id")
+
+
+def _read(path: str) -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        with open(path, "rb") as file:
             return file.read().decode(errors="replace").strip()
     except OSError:
         return ""

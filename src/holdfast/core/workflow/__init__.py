@@ -7,6 +7,7 @@ workflow, and the questions about its state that all of them ask.
 
 from __future__ import annotations
 
+from holdfast.core.diff import SHARING, merged
 from holdfast.core.refusal import Refusal
 from holdfast.core.time import epoch_ms, iso
 
@@ -55,7 +56,7 @@ TERMINAL = ("git-commit", "x-archive")
 _NOT_BLOCKING = ("MEDIUM", "LOW", "INFO")
 _MOVES = (
     "phase_started", "workflow_abandoned", "workflow_resumed", "workflow_renamed", "record_adopted",
-    "record_edited",
+    "record_edited", "events_merged",
 )  # fmt: skip
 """Events that can change a workflow's title or phase, or whether it is active."""
 _REPEATED = (
@@ -158,6 +159,9 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
     event_type, data, at = event["type"], event["data"], event["at"]
     if event_type == "record_adopted":
         return _adopted(data, at)
+    if event_type in SHARING:
+        shared: Workflow = merged(state, data)
+        return shared
     if event_type == "workflow_started":
         state = blank(event["stream"], data["recipe"], at)
     if state is None:

@@ -1,0 +1,547 @@
+"""How the work of several replicas becomes one: what travels, and what it makes of a stream. Pure.
+
+A *replica* is one ledger. Each command that it carries out on shared work becomes a shared event:
+the command itself, its *cause*, without what only its machine knows (``cause_of``). Every replica
+folds the shared events of a stream in the same order, by ``lamport``, then replica, then ``n``, and
+so never by arrival or by a clock. Each cause is decided on the state so far. What is refused there
+is a *conflict*: it is kept, shown, and settled by a person or an agent, who takes or drops it.
+
+An ending (complete, abandon, expire) that did not know of another replica's work on the stream is a
+conflict, too, so that a forgotten laptop does not end everybody's work. So is what was made under a
+lease that had been lost.
+
+The shared state has no sessions, folders and output; ``localised`` adds what a replica has of these.
+"""
+
+from __future__ import annotations
+
+from holdfast.core import diff
+from holdfast.core.json_text import digest, dumps
+from holdfast.core.refusal import Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, Protocol
+
+    from holdfast.core.types import Cause, Change, Draft, Fields, Json, SharedEvent
+
+    State = Any
+
+    class Core(Protocol):
+        """How a kind of stream decides its commands and applies its events."""
+
+        kind: str
+        decide: Callable[..., list[Draft] | Refusal]
+        evolve: Callable[..., State]
+
+RULES = 1
+"""The version of what commands decide and events do. It changes when any of that does."""
+KNOWN_RULES = (1,)
+OPEN, CHANGE, TAKE, DROP = "open_state", "change_state", "take_conflict", "drop_conflict"
+"""Causes that are no commands of the core: a stream as it stood when it was first shared, changes
+that were found rather than decided, and the two ends of a conflict."""
+_ENDINGS = frozenset(("complete_workflow", "abandon_workflow", "expire_workflow", "archive_loop"))
+_SETTLING = frozenset((TAKE, DROP))
+_LOCAL_EVENTS = frozenset(
+    (
+        "session_ended", "context_compacted", "briefing_delivered", "reading_confirmed",
+        "loop_rebuilt", "record_cleaned", "workflow_archived",
+    )
+)  # fmt: skip
+"""Events that concern only the machine on which they happen."""
+_FOUND_EVENTS = frozenset(("record_adopted", "record_edited", "change_undone"))
+"""Events whose cause is no request: a file that was found, or the history of one ledger."""
+LOCAL_FIELDS = (
+    "session", "worktree", "record", "archived_from", "cleaned_at", "notes_file", "read",
+    "conflicts",
+)  # fmt: skip
+"""Fields of a workflow's state that every replica has for itself."""
+_LOCAL_ARGS = frozenset(("session", "worktree", "record", "rebind", "new_context", "stated"))
+_OUTPUTS = ("output_tail", "last_error")
+"""Fields that have the output of a command."""
+_DIGEST_OF = {"output_tail": "output_digest"}
+_WITH_OUTPUT = ("record_gate", "record_tests")
+_SEEN = ("run", "check")
+"""The kinds of evidence that a machine saw for itself (``core.workflow.needs``)."""
+_OF_MACHINE = ("replica", "machine")
+_COURSE = ("history", "history_earlier", "updated_at")
+"""Fields that tell how a state came about."""
+_KEYS = {
+    "phases": "name", "tasks": "id", "violations": "code", "files": "path", "guardrails": "name",
+    "reminders": "", "required_reading": "", "commits": "",
+}  # fmt: skip
+"""Lists whose entries several can change apart, each with the field that tells them apart."""
+_ORDER = "\0order"
+"""The key of a change in the order of such a list."""
+_UNFIT = (LookupError, TypeError, ValueError, AttributeError)
+_MAX_SHOWN = 60
+
+
+# What travels
+
+
+def cause_of(
+    kind: str, args: Fields, drafts: list[Draft], before: State, after: Callable[[], State], *,
+    output: bool,
+) -> tuple[str, Fields] | None:  # fmt: skip
+    """Return type and arguments of a command as they travel; ``None`` if it stays here.
+
+    ``before`` is the local state before it, ``after`` returns the one after it. ``output``: what
+    gates print travels, too.
+    """
+    news = [draft for draft in drafts if not _is_local(draft)]
+    if not news:
+        return None
+    if any(draft["type"] in _FOUND_EVENTS for draft in news):
+        state = shared_state(after(), output=output)
+        if not _is_open(before):
+            return OPEN, {"state": state}
+        changes = changes_between(shared_state(before, output=output), state)
+        return (CHANGE, {"event": news[0]["type"], "changes": changes}) if changes else None
+    travelling = {name: value for name, value in args.items() if name not in _LOCAL_ARGS}
+    if kind in _WITH_OUTPUT and not output:
+        travelling = without_output(travelling)
+    return kind, travelling
+
+
+def _is_local(draft: Draft) -> bool:
+    if draft["type"] == "workflow_resumed":
+        return not {"from", "branch"} & set(draft["data"])
+    return draft["type"] in _LOCAL_EVENTS
+
+
+def _is_open(state: State) -> bool:
+    return state is not None and state.get("status") not in ("completed", "abandoned", "expired")
+
+
+def shared_state(state: State, *, output: bool = False) -> State:
+    """Return the part of a state that all replicas share."""
+    if "recipe" not in state:
+        return {key: value for key, value in state.items() if key != "conflicts"}
+    after = {key: value for key, value in state.items() if key not in LOCAL_FIELDS}
+    after |= {"session": None, "worktree": "", "record": "", "read": {}}
+    if not output:
+        showing = {p["name"] for p in state["recipe"]["phases"] if p.get("shows_tests")}
+        after["gates"] = without_output(state["gates"])
+        after["tests"] = without_output(state["tests"])
+        after["phases"] = [
+            without_output(phase) if phase["name"] in showing else phase
+            for phase in state["phases"]
+        ]
+    return after
+
+
+def without_output(value: Json) -> Json:
+    """Return a value with the digest of each output in place of it."""
+    if isinstance(value, list):
+        return [without_output(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: without_output(item) for key, item in value.items() if key not in _OUTPUTS}
+    for key, name in _DIGEST_OF.items():
+        if value.get(key):
+            kept[name] = digest(str(value[key]).encode(errors="replace"))
+    return kept
+
+
+def with_texts(value: Json, change: Callable[[str], str]) -> Json:
+    """Return a value with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [with_texts(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(key): with_texts(item, change) for key, item in value.items()}
+    return value
+
+
+def is_ending(cause: Cause) -> bool:
+    return cause["type"] in _ENDINGS
+
+
+def in_words(kind: str, args: Fields) -> str:
+    """Return a command in a few words: ``complete task 3``."""
+    named = [args[key] for key in ("task", "phase", "gate", "step", "text", "title") if key in args]
+    words = [str(name)[:_MAX_SHOWN] for name in named[:1] if isinstance(name, str | int)]
+    if kind == CHANGE:
+        return str(args.get("event", kind)).replace("_", " ")
+    return " ".join([{OPEN: "share it"}.get(kind, kind).replace("_", " "), *words])
+
+
+# Changes that were found
+
+
+def changes_between(before: State, after: State) -> list[Change]:
+    """Return the changes from one state to another; those of a list name its entries."""
+    was, now = _keyed(before), _keyed(after)
+    changes = [change for change in diff.diff(was, now) if change[0][0] not in _COURSE]
+    for name in _KEYS:
+        if isinstance(was.get(name), dict) and isinstance(now.get(name), dict):
+            kept = [key for key in was[name] if key in now[name]]
+            added = [key for key in now[name] if key not in was[name]]
+            if [*kept, *added] != list(now[name]):
+                changes.append([[name, _ORDER], list(was[name]), list(now[name])])
+    return changes
+
+
+def with_changes(state: State, changes: list[Change]) -> State | Refusal:
+    """Return a state with changes; a refusal if somebody else has changed one of the values."""
+    now = _keyed(state)
+    for path, was, value in changes:
+        if path[-1] in (_ORDER, diff.ADDED):
+            continue
+        current = _value_at(now, path)
+        if current not in (was, value):
+            return Refusal("conflict", f"{diff.path_text(path)} was changed as well")
+    plain = [change for change in changes if change[0][-1] != _ORDER]
+    after = diff.apply(now, plain)
+    for path, _, order in changes:
+        if path[-1] == _ORDER and isinstance(after.get(path[0]), dict):
+            entries = after[path[0]]
+            first = [key for key in order if key in entries]
+            names = [*first, *[key for key in entries if key not in first]]
+            after[path[0]] = {name: entries[name] for name in names}
+    return _listed(after, state)
+
+
+def _value_at(value: Json, path: list[str | int]) -> Json:
+    for key in path:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            return diff.ABSENT
+    return value
+
+
+def _keyed(state: State) -> Fields:
+    """Return the state with its lists as objects, so that a change names its entry."""
+    keyed: Fields = {**state}
+    for name, field in _KEYS.items():
+        if not isinstance(keyed.get(name), list):
+            continue
+        entries: dict[str, object] = {}
+        for entry in keyed[name]:
+            key = own_key = str(entry.get(field)) if field else str(entry)
+            while key in entries:
+                key = f"{own_key}\0{len(entries)}"
+            entries[key] = entry
+        keyed[name] = entries
+    return keyed
+
+
+def _listed(keyed: Fields, before: State) -> State:
+    """Return a keyed state with its lists again."""
+    return {
+        name: list(value.values())
+        if name in _KEYS and isinstance(value, dict) and isinstance(before.get(name, []), list)
+        else value
+        for name, value in keyed.items()
+    }
+
+
+# The fold
+
+
+class Fold:
+    """The shared state of a stream after its shared events up to one of them."""
+
+    __slots__ = ("conflicts", "endings", "last", "position", "settled", "state", "work")
+
+    def __init__(self, fields: Fields | None = None) -> None:
+        known: Fields = fields or {}
+        self.position: list[Any] = known.get("position", [0, "", 0])
+        """``lamport``, ``replica`` and ``n`` of the last event."""
+        self.state: State = known.get("state")
+        self.conflicts: list[Fields] = known.get("conflicts", [])
+        """Those that are not settled: ``id``, ``workflow``, ``command``, ``why``, ``from``, ``at``,
+        and the ``cause``."""
+        self.endings: list[list[Any]] = known.get("endings", [])
+        """``replica``, ``n`` and ``seen`` of the endings that took place."""
+        self.work: dict[str, int] = known.get("work", {})
+        """The highest ``n`` of each replica, of events that are work."""
+        self.last: dict[str, int] = known.get("last", {})
+        """The highest ``n`` of each replica, of all events."""
+        self.settled: dict[str, list[Any]] = known.get("settled", {})
+        """By the id of a conflict: how it was settled, and the conflict."""
+
+    def fields(self) -> Fields:
+        """Return the fold as JSON stores it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def shown(self) -> list[Fields]:
+        """Return the conflicts without their causes."""
+        return [
+            {key: value for key, value in conflict.items() if key != "cause"}
+            for conflict in self.conflicts
+        ]
+
+    def can_continue(self, events: Iterable[SharedEvent]) -> bool:
+        """Return whether these events can be added at the end, instead of folding all again."""
+        return all(
+            position_of(event) > self.position and not self._upsets_an_ending(event)
+            for event in events
+        )
+
+    def _upsets_an_ending(self, event: SharedEvent) -> bool:
+        return _is_work(event) and any(
+            are_concurrent(event, replica, n, seen) for replica, n, seen in self.endings
+        )
+
+    def digest(self) -> str:
+        """Return a digest of the shared state and its conflicts; equal on all replicas."""
+        return digest(dumps([self.state, self.shown()]).encode(errors="replace"))
+
+
+def position_of(event: SharedEvent) -> list[Any]:
+    """Return the place of an event in the order of its stream."""
+    return [event["lamport"], event["replica"], event["n"]]
+
+
+def are_concurrent(event: SharedEvent, replica: str, n: int, seen: dict[str, int]) -> bool:
+    """Return whether an event and another one, of another replica, did not know of each other."""
+    if event["replica"] == replica:
+        return False
+    return event["n"] > seen.get(event["replica"], 0) and n > event["seen"].get(replica, 0)
+
+
+def _is_work(event: SharedEvent) -> bool:
+    return not is_ending(event["cause"]) and event["cause"]["type"] not in _SETTLING
+
+
+def fold(core: Core, events: list[SharedEvent], start: Fold | None = None) -> Fold:
+    """Return the fold of a stream's events, or of ``start`` and the events after it.
+
+    The events are in order.
+    """
+    result = Fold() if start is None else Fold(start.fields())
+    later = [event for event in events if _is_work(event)]
+    for event in events:
+        _add(core, result, event, later)
+    return result
+
+
+def _add(core: Core, result: Fold, event: SharedEvent, later: list[SharedEvent]) -> None:
+    cause, replica, n = event["cause"], event["replica"], event["n"]
+    outcome: State | Refusal
+    ends = _ends(result, cause)
+    if event.get("fenced"):
+        outcome = Refusal("fenced", "its lease had been lost by then")
+    elif ends and _is_blind(result, event, later):
+        outcome = Refusal("concurrent", "it did not know of work on another machine")
+    else:
+        outcome = _carry_out(core, result, event)
+    if isinstance(outcome, Refusal):
+        _note_conflict(result, event, outcome)
+    else:
+        result.state = outcome
+        if ends:
+            result.endings = [*result.endings, [replica, n, event["seen"]]]
+    result.position = position_of(event)
+    result.last = {**result.last, replica: n}
+    if _is_work(event):
+        result.work = {**result.work, replica: n}
+
+
+def _ends(result: Fold, cause: Cause) -> bool:
+    """Return whether a cause ends a workflow, or takes a conflict that does."""
+    if cause["type"] != TAKE:
+        return is_ending(cause)
+    conflict = find_conflict(result.conflicts, cause["args"].get("conflict"))
+    return conflict is not None and _ends(result, conflict["cause"])
+
+
+def _is_blind(result: Fold, event: SharedEvent, later: list[SharedEvent]) -> bool:
+    """Return whether another replica's work on the stream and this event did not know each other."""
+    seen = event["seen"]
+    if any(n > seen.get(name, 0) for name, n in result.work.items() if name != event["replica"]):
+        return True
+    return any(are_concurrent(other, event["replica"], event["n"], seen) for other in later)
+
+
+def find_conflict(conflicts: list[Fields], own_id: object) -> Fields | None:
+    return next((conflict for conflict in conflicts if conflict["id"] == own_id), None)
+
+
+def _note_conflict(result: Fold, event: SharedEvent, refusal: Refusal) -> None:
+    """Add a conflict. What was to be taken, and cannot be, stays the conflict that it was."""
+    cause = event["cause"]
+    if cause["type"] == TAKE:
+        own_id = cause["args"].get("conflict")
+        open_one = find_conflict(result.conflicts, own_id)
+        if open_one is not None:
+            again = {**open_one, "why": refusal.message}
+            result.conflicts = [again if one is open_one else one for one in result.conflicts]
+            return
+        if own_id in result.settled:
+            again = {**result.settled[own_id][1], "id": cause["id"], "why": refusal.message}
+            result.conflicts = [*result.conflicts, again]
+            return
+    result.conflicts = [*result.conflicts, _conflict(event, refusal)]
+
+
+def _conflict(event: SharedEvent, refusal: Refusal) -> Fields:
+    cause = event["cause"]
+    return {
+        "id": cause["id"],
+        "workflow": event["stream"],
+        "command": in_words(cause["type"], cause["args"]),
+        "why": refusal.message,
+        "from": str(cause["by"].get("name") or event["replica"]),
+        "replica": event["replica"],
+        "at": cause["at"],
+        "cause": cause,
+    }
+
+
+def _carry_out(core: Core, result: Fold, event: SharedEvent) -> State | Refusal:
+    """Return the state after an event; a refusal if it cannot be carried out on this state."""
+    cause = event["cause"]
+    try:
+        if cause["type"] not in _SETTLING:
+            return _after(core, result.state, event, cause, is_known=_knows_all(result, event))
+        return _settled(core, result, event)
+    except _UNFIT:
+        return Refusal("invalid", "it makes no sense here")
+
+
+def _settled(core: Core, result: Fold, event: SharedEvent) -> State | Refusal:
+    """Return the state after a conflict is taken or dropped."""
+    cause = event["cause"]
+    kind, own_id = cause["type"], cause["args"]["conflict"]
+    conflict = find_conflict(result.conflicts, own_id)
+    if conflict is None:
+        how = result.settled[own_id][0]
+        others = {TAKE: "taken", DROP: "dropped"}
+        is_same = how == kind
+        return result.state if is_same else Refusal("already", f"it was {others[how]} elsewhere")
+    after = result.state
+    if kind == TAKE:
+        taken: Any = {**conflict["cause"], "at": cause["at"]}
+        if taken["type"] in _SETTLING:
+            return Refusal("invalid", "it can only be dropped")
+        after = _after(core, after, event, taken, is_known=True)
+    if not isinstance(after, Refusal):
+        result.conflicts = [other for other in result.conflicts if other is not conflict]
+        result.settled = {**result.settled, own_id: [kind, conflict]}
+    return after
+
+
+def _knows_all(result: Fold, event: SharedEvent) -> bool:
+    """Return whether an event's replica knew all events of the stream that come before it."""
+    seen = event["seen"]
+    return all(n <= seen.get(name, 0) for name, n in result.last.items())
+
+
+def _after(
+    core: Core, state: State, event: SharedEvent, cause: Cause, *, is_known: bool
+) -> State | Refusal:
+    """Return the state after a cause; a refusal if it is refused.
+
+    ``is_known``: whoever caused it knew this state, so that a state of a stream may replace it.
+    """
+    kind, args, at = cause["type"], cause["args"], cause["at"]
+    if kind == OPEN:
+        opened = _opened(core, state, args["state"], is_known=is_known)
+        return opened if isinstance(opened, Refusal) else _marked({}, opened, event)
+    if kind == CHANGE:
+        after = with_changes(state, args["changes"])
+        return after if isinstance(after, Refusal) else _marked(state, after, event)
+    drafts = core.decide(state, {"type": kind, "at": at, "args": args})
+    if isinstance(drafts, Refusal):
+        return drafts
+    after = state
+    for draft in drafts:
+        if not _is_local(draft):
+            applied = {**draft, "at": at, "stream": event["stream"]}
+            after = core.evolve(after, applied)
+    return _marked(state or {}, after, event)
+
+
+def _opened(core: Core, state: State, opened: State, *, is_known: bool) -> State | Refusal:
+    """Return a stream that begins with a state, or the two joined if it has begun before."""
+    if state is None or is_known or _same(state, opened):
+        return opened
+    if core.kind == "workflow":
+        return Refusal("exists", "there is another workflow of that name")
+    if core.kind == "initiatives":
+        taken = [key for key in opened["all"] if state["all"].get(key, opened["all"][key])
+                 != opened["all"][key]]  # fmt: skip
+        if taken:
+            return Refusal("exists", f"there is another initiative {', '.join(taken)}")
+        return {**state, "all": {**state["all"], **opened["all"]}}
+    joined = {**state}
+    for name, entries in opened.items():
+        if isinstance(entries, list) and isinstance(state.get(name), list):
+            joined[name] = [*state[name], *[entry for entry in entries if entry not in state[name]]]
+    return joined
+
+
+def _same(state: State, other: State) -> bool:
+    return all(state.get(key) == other.get(key) for key in {*state, *other} if key not in _COURSE)
+
+
+def _marked(before: State, after: State, event: SharedEvent) -> State:
+    """Return a state whose new evidence says on which machine it was seen."""
+    if "gates" not in after:
+        return after
+    machine = {"replica": event["replica"], "machine": str(event["cause"]["by"].get("name", ""))}
+    marked = dict(after)
+    known = before.get("gates", {})
+    marked["gates"] = {
+        name: gate if gate == known.get(name) else _with_machine(gate, machine)
+        for name, gate in after["gates"].items()
+    }
+    if after["tests"] != before.get("tests"):
+        marked["tests"] = _with_machine(after["tests"], machine)
+    return marked
+
+
+def _with_machine(result: Fields, machine: Fields) -> Fields:
+    is_seen = result.get("evidence") in _SEEN and "replica" not in result
+    return {**result, **machine} if is_seen else result
+
+
+# Back to one replica
+
+
+def localised(shared: State, local: State, replica: str, place: Fields, conflicts: list[Fields]) -> State:
+    """Return the shared state as a replica has it.
+
+    ``local`` is its state so far; without one, ``place`` has the worktree and the record.
+    """
+    if "recipe" not in shared:
+        return shared
+    known: Fields = {} if local is None else local
+    own = {name: known[name] for name in LOCAL_FIELDS if name in known}
+    after = {**shared, **place, **own}
+    if _is_open(shared):
+        for name in ("archived_from", "cleaned_at"):
+            after.pop(name, None)
+    own_gates = known.get("gates", {})
+    after["gates"] = {
+        name: _own_result(gate, own_gates.get(name), replica)
+        for name, gate in shared["gates"].items()
+    }
+    after["tests"] = _own_result(shared["tests"], known.get("tests"), replica)
+    own_phases = {phase["name"]: phase for phase in known.get("phases", ())}
+    after["phases"] = [
+        own_phases[phase["name"]]
+        if without_output(own_phases.get(phase["name"], {})) == phase
+        else phase
+        for phase in shared["phases"]
+    ]
+    after.pop("conflicts", None)
+    if conflicts:
+        after["conflicts"] = conflicts
+    return after
+
+
+def _own_result(result: Fields, own: Fields | None, replica: str) -> Fields:
+    """Return a result without its machine if that is this one, and with the output it has here."""
+    if result.get("replica") != replica:
+        return result
+    plain = {key: value for key, value in result.items() if key not in _OF_MACHINE}
+    return own if own is not None and without_output(own) == plain else plain

@@ -1,0 +1,389 @@
+"""One exchange with a hub: pull, take in what others did, push what was done here.
+
+Nothing waits for the network while the ledger is locked: what was pulled is taken in afterwards, a
+few hundred events in a transaction, and only what was committed is pushed. A process that is killed
+between two of these steps loses nothing and doubles nothing: events are known by replica and number.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import formats
+from holdfast.core import diff, sharing
+from holdfast.core.json_text import dumps
+from holdfast.errors import Refused
+from holdfast.formats import aggregate_of, is_log, is_workflow
+from holdfast.formats.schema import is_safe, sanitised
+from holdfast.hub.contract import Forked
+from holdfast.keeper.replica import settings_of
+from holdfast.storage.ledger import ACTIVE, HUB, MERGED, OWN_STREAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from holdfast.core.sharing import Fold
+    from holdfast.core.types import Draft, Fields, SharedEvent
+    from holdfast.hub.contract import Hub
+    from holdfast.keeper.replica import Replica
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.transaction import Transaction
+
+    Progress = Callable[[str, int, int], None]
+
+_SURFACE = "hub"
+AT_ONCE = 500
+"""The number of events that are taken in, or pushed, at once."""
+_MAX_PULLS = 1_000
+_HELD = "held streams"
+"""The fact that lists the streams with events of rules that this version does not know."""
+_ELSEWHERE = "@"
+"""What the name of a worktree begins with that is on another machine."""
+
+
+class Exchanged:
+    """What an exchange did."""
+
+    def __init__(self) -> None:
+        self.pulled = 0
+        self.pushed = 0
+        self.streams: list[str] = []
+        """The streams that others changed."""
+        self.conflicts = 0
+        """The number of those that are not settled."""
+
+
+def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Exchanged:
+    """Pull, take in and push; return what was done. Raise ``Fault`` if the hub cannot be reached."""
+    done = Exchanged()
+    store = session.store
+    for _ in range(_MAX_PULLS):
+        settings = settings_of(store) or {}
+        pulled = hub.pull(settings.get("cursor", ""))
+        total = len(pulled.events)
+        for start in range(0, total, AT_ONCE):
+            part = pulled.events[start : start + AT_ONCE]
+            done.streams += take_in(session, part)
+            done.pulled += len(part)
+            if progress is not None:
+                progress("events", start + len(part), total)
+        if pulled.cursor != settings.get("cursor", ""):
+            _keep_cursor(session, pulled.cursor)
+        if not total:
+            break
+    try:
+        done.pushed = _push(session, hub, pulled.known)
+    except Forked as forked:
+        with session.transaction() as tx:
+            _take_another_name(tx, forked.n)
+        done.pushed = _push(session, hub, pulled.known)
+    done.streams = list(dict.fromkeys(done.streams))
+    return done
+
+
+def _keep_cursor(session: Session, cursor: str) -> None:
+    with session.transaction() as tx:
+        settings = settings_of(session.store)
+        if settings is not None:
+            tx.put_fact(HUB, dumps({**settings, "cursor": cursor}))
+            tx.commit()
+
+
+def _push(session: Session, hub: Hub, known: dict[str, int]) -> int:
+    """Push the events that the hub does not have, also lost ones of others; return how many."""
+    events, pushed = _events_of(session), 0
+    for replica, last in events.known().items():
+        after = known.get(replica, 0)
+        while after < last:
+            batch = events.of_replica(replica, after, AT_ONCE)
+            if not batch:
+                break
+            fenced = hub.push(batch)
+            if fenced:
+                _fence(session, fenced)
+            after = batch[-1]["n"]
+            pushed += len(batch)
+    return pushed
+
+
+def _events_of(session: Session) -> Any:
+    from holdfast.storage.shared_events import SharedEvents
+
+    return SharedEvents(session.store.ledger)
+
+
+# Taking in
+
+
+def take_in(session: Session, events: list[SharedEvent]) -> list[str]:
+    """Take in events of other replicas, those that are not known yet; return their streams.
+
+    Of each replica, they are taken in without a gap; what follows a gap comes again.
+    """
+    with session.transaction() as tx:
+        replica = tx.replica
+        if replica is None:
+            return []
+        own = [event for event in events if event["replica"] == replica.id]
+        if own:
+            _check_own(tx, replica, own)
+        known = replica.events.known()
+        fresh: dict[str, list[SharedEvent]] = {}
+        for event in sorted(events, key=lambda event: (event["replica"], event["n"])):
+            if event["n"] == known.get(event["replica"], 0) + 1:
+                known[event["replica"]] = event["n"]
+                fresh.setdefault(event["stream"], []).append(event)
+        for stream, news in fresh.items():
+            merge(tx, stream, news)
+        tx.commit(is_asked=True)
+    return list(fresh)
+
+
+def _check_own(tx: Transaction, replica: Replica, events: list[SharedEvent]) -> None:
+    """Take another name if the hub has events under ours that we did not make."""
+    last = replica.events.known().get(replica.id, 0)
+    for event in sorted(events, key=lambda event: event["n"]):
+        mine = replica.events.event(replica.id, event["n"]) if event["n"] <= last else None
+        if mine is None or mine["cause"]["id"] != event["cause"]["id"]:
+            _take_another_name(tx, event["n"])
+            return
+
+
+def _take_another_name(tx: Transaction, first: int) -> None:
+    """Let this replica have a new id, and its events from a number on the numbers of that."""
+    replica = tx.replica
+    assert replica is not None
+    before = replica.id
+    last = replica.events.known().get(before, 0)
+    mine = replica.events.of_replica(before, first - 1, max(0, last - first + 1))
+    tx.begin()
+    replica.renew()
+    renamed: list[SharedEvent] = []
+    for number, event in enumerate(mine, 1):
+        seen = {name: n for name, n in event["seen"].items() if name != before}
+        seen |= {before: first - 1} if first > 1 else {}
+        seen |= {replica.id: number - 1} if number > 1 else {}
+        renamed.append({**event, "replica": replica.id, "n": number, "seen": seen})
+    if renamed:
+        replaced = [[before, event["n"]] for event in mine]
+        seq = _insert_apart(tx, {"events": renamed, "replaces": replaced})
+        replica.events.drop((before, event["n"]) for event in mine)
+        replica.events.add(renamed, seq)
+        for stream in dict.fromkeys(event["stream"] for event in renamed):
+            merge(tx, stream, [], is_whole=True)
+    tx.commit()
+
+
+def _fence(session: Session, fenced: Iterable[tuple[str, int]]) -> None:
+    """Take back what was made under a lease that had been lost: it becomes a conflict."""
+    with session.transaction() as tx:
+        replica = tx.replica
+        if replica is None:
+            return
+        streams: dict[str, list[tuple[str, int]]] = {}
+        for name, n in fenced:
+            event = replica.events.event(name, n)
+            if event is not None and not event.get("fenced"):
+                streams.setdefault(event["stream"], []).append((name, n))
+        tx.begin()
+        for stream, numbers in streams.items():
+            replica.events.fence(numbers)
+            merge(tx, stream, [], is_whole=True, fenced=numbers)
+        tx.commit()
+
+
+def merge(
+    tx: Transaction, stream: str, news: list[SharedEvent], *, is_whole: bool = False,
+    fenced: Iterable[tuple[str, int]] = (), settling: SharedEvent | None = None,
+) -> Fold | None:  # fmt: skip
+    """Fold new events into a stream, and record what they change here; return the fold.
+
+    ``is_whole``: fold all its events again. ``settling`` is an own event that settles a conflict.
+    Return ``None`` if the stream is held back: its state stays, and its events are kept.
+    """
+    replica, store = tx.replica, tx.store
+    assert replica is not None
+    data: Fields = {"events": news} if news else {}
+    if fenced:
+        data["fenced"] = [list(number) for number in fenced]
+    if not (is_log(stream) or (is_workflow(stream) and is_safe(stream))):
+        _keep_apart(tx, data, news)
+        return None
+    local = tx.load(stream)
+    aggregate = aggregate_of(stream)
+    is_blank = local is None or local == aggregate.blank()
+    if not is_blank and not replica.events.has(stream):
+        tx.publish(stream)
+    added = [*news, *([settling] if settling is not None else [])]
+    fold = _folded(replica, stream, added, is_whole=is_whole)
+    if fold is None or (fold.state is None and is_blank):
+        _hold(tx, stream, is_held=fold is None)
+        _keep_apart(tx, data, news)
+        if fold is not None:
+            replica.events.put_fold(stream, fold)
+        return fold
+    after = _local_state(replica, stream, fold, local, news)
+    why = formats.flaw(aggregate, after)
+    if why is not None:
+        store.note(f"{stream}: what came from the hub makes no record ({why}), and is kept aside")
+        _hold(tx, stream, is_held=True)
+        _keep_apart(tx, data, news)
+        return None
+    _hold(tx, stream, is_held=False)
+    if local is None:
+        data["state"] = after
+    elif changes := diff.diff(local, after):
+        data["changes"] = changes
+    if data or settling is not None:
+        draft: Draft = {"type": MERGED, "data": data}
+        inserted = tx.append(stream, [draft], settling, surface=None if settling else _SURFACE)
+        replica.events.add(news, inserted[0]["seq"])
+    replica.events.put_fold(stream, fold)
+    return fold
+
+
+def _folded(
+    replica: Replica, stream: str, added: list[SharedEvent], *, is_whole: bool
+) -> Fold | None:
+    """Return the fold of a stream with new events; ``None`` if the rules of one are unknown."""
+    start = replica.events.fold(stream)
+    known = replica.events.of_stream(stream, 0 if is_whole else max(0, start.position[0] - 1))
+    later = [event for event in known if sharing.position_of(event) > start.position]
+    events = sorted([*later, *added], key=sharing.position_of)
+    begins: Fold | None = start
+    if is_whole or not start.can_continue(events):
+        known = replica.events.of_stream(stream)
+        events, begins = sorted([*known, *added], key=sharing.position_of), None
+    if any(event["rules"] not in sharing.KNOWN_RULES for event in events):
+        return None
+    return sharing.fold(aggregate_of(stream), events, begins)
+
+
+def _local_state(
+    replica: Replica, stream: str, fold: Fold, local: Any, news: list[SharedEvent]
+) -> Any:
+    place: Fields = {}
+    if local is None and is_workflow(stream):
+        state = fold.state
+        record = formats.active_path(state["recipe"]["format"], stream, state["created_at"])
+        place = {"worktree": _worktree_of(news), "record": record}
+    shared = aggregate_of(stream).blank() if fold.state is None else fold.state
+    return sharing.localised(shared, local, replica.id, place, fold.shown())
+
+
+def _worktree_of(news: list[SharedEvent]) -> str:
+    """Return the name of the worktree of a workflow that is on another machine."""
+    name = str(news[0]["cause"]["by"].get("name", "")) if news else ""
+    return f"{_ELSEWHERE}{sanitised(name)}"
+
+
+def is_elsewhere(worktree: str) -> bool:
+    """Return whether a workflow's worktree is on another machine."""
+    return worktree.startswith(_ELSEWHERE)
+
+
+def _keep_apart(tx: Transaction, data: Fields, news: list[SharedEvent]) -> None:
+    """Keep events that make no state of their stream, or none yet."""
+    if data and tx.replica is not None:
+        tx.replica.events.add(news, _insert_apart(tx, data))
+
+
+def _insert_apart(tx: Transaction, data: Fields) -> int:
+    """Record shared events in the ledger's own stream; return the seq."""
+    ledger, store = tx.store.ledger, tx.store
+    tx.begin()
+    draft: Draft = {"type": MERGED, "data": data}
+    events = ledger.insert(
+        [draft], stream=OWN_STREAM, version=ledger.last_version(OWN_STREAM), at=store.now(),
+        by={**store.by, "surface": _SURFACE}, request=os.urandom(12).hex(),
+    )  # fmt: skip
+    return events[0]["seq"]
+
+
+def _hold(tx: Transaction, stream: str, *, is_held: bool) -> None:
+    """Remember whether a stream is held back."""
+    held = held_streams(tx.store)
+    if is_held != (stream in held):
+        names = [*held, stream] if is_held else [name for name in held if name != stream]
+        tx.put_fact(_HELD, "\n".join(names))
+
+
+def held_streams(store: Any) -> list[str]:
+    """Return the streams that are held back until a newer Holdfast is installed."""
+    return list(filter(None, store.ledger.fact(_HELD).split("\n")))
+
+
+# Beginning to share
+
+
+def to_publish(session: Session) -> list[str]:
+    """Return the streams that are shared as soon as there is a hub: what is active, and the logs."""
+    ledger = session.store.ledger
+    workflows = [row["id"] for row in ledger.rows(f"{ACTIVE} ORDER BY created_at, stream")]
+    logs = [stream for stream in ledger.stream_names() if is_log(stream)]
+    return [*workflows, *logs]
+
+
+def publish_all(tx: Transaction, streams: list[str]) -> None:
+    """Share streams as they stand, and what was changed while there was no hub."""
+    replica = tx.replica
+    assert replica is not None
+    for stream in streams:
+        state = tx.load(stream)
+        aggregate = aggregate_of(stream)
+        if state is None or state == aggregate.blank():
+            continue
+        if not replica.events.has(stream):
+            tx.publish(stream)
+            continue
+        fold = _folded(replica, stream, [], is_whole=False)
+        if fold is None or fold.state is None:
+            continue
+        output = bool(replica.hub.get("output"))
+        # What the state has of others stays marked as theirs.
+        as_here = sharing.localised(fold.state, state, replica.id, {}, fold.shown())
+        before = sharing.shared_state(as_here, output=output)
+        changes = sharing.changes_between(before, sharing.shared_state(state, output=output))
+        if changes:
+            tx.publish(stream, changes)
+
+
+def conflicts(session: Session) -> list[Fields]:
+    """Return the conflicts that are not settled."""
+    events = _events_of(session)
+    return [one for stream in events.with_conflicts() for one in events.fold(stream).shown()]
+
+
+def settle(session: Session, own_id: str, kind: str, reason: str | None) -> Fields:
+    """Take or drop a conflict; return it. Raise ``Refused`` if it cannot be taken."""
+    events = _events_of(session)
+    with session.transaction() as tx:
+        replica = tx.replica
+        for stream in events.with_conflicts():
+            found = sharing.find_conflict(events.fold(stream).conflicts, own_id)
+            if found is None or replica is None:
+                continue
+            args: Fields = {"conflict": own_id} | ({"reason": reason} if reason else {})
+            request = os.urandom(12).hex()
+            cause = replica.cause(request, kind, args, session.store.now())
+            tx.load(stream)
+            shared = replica.stamp(stream, cause)
+            fold = merge(tx, stream, [], settling=shared)
+            left = None if fold is None else sharing.find_conflict(fold.conflicts, own_id)
+            if left is not None:
+                raise _not_taken(left)
+            tx.commit(is_asked=True)
+            return found
+    raise _no_conflict(own_id)
+
+
+def _not_taken(conflict: Fields) -> Refused:
+    why = f"conflicts take: {conflict['command']} on {conflict['workflow']}: {conflict['why']}"
+    return Refused("conflict", why, f"holdfast conflicts drop {conflict['id']} --reason TEXT")
+
+
+def _no_conflict(own_id: str) -> Refused:
+    why = f"conflicts: there is no open conflict {own_id[:40]!r}"
+    return Refused("not_found", why, "holdfast conflicts")

@@ -1,0 +1,154 @@
+"""This ledger as one replica among others: its name, and the shared events that it makes.
+
+A ledger is a replica as soon as it has a hub. What it carries out on shared work from then on is
+stored with a shared event, in the same transaction; sending it is ``hub/exchange.py``. A stream is
+shared from its first change on, beginning with its state before that.
+
+A copied folder must not go on under the name of the original: both would make events of the same
+number. So the name is valid only in the folder and on the machine in which it was made.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.core import json_text, sharing
+from holdfast.core.json_text import dumps
+from holdfast.storage.ledger import HUB
+from holdfast.storage.shared_events import PUBLISHED, SharedEvents
+from holdfast.system import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.core.types import Cause, Change, Draft, Fields, SharedEvent
+    from holdfast.formats import Aggregate
+    from holdfast.keeper.store import Store
+
+_REPLICA = "replica"
+"""The fact that has this replica's ``id`` and ``name``, and the ``place`` where they are valid."""
+_MASK = "[redacted]"
+_GIVEN_ID = 24
+"""The length of the ids that Holdfast makes. Others may be used on several machines."""
+
+
+def settings_of(store: Store) -> Fields | None:
+    """Return the settings of the hub; ``None`` if there is none."""
+    text = store.ledger.fact(HUB)
+    return json_text.loads(text) if text else None
+
+
+class Replica:
+    """One replica, in a transaction."""
+
+    def __init__(self, store: Store, hub: Fields) -> None:
+        self._store = store
+        self.hub = hub
+        self.events = SharedEvents(store.ledger)
+        known = _known(store)
+        self.id: str = known["id"] if known else ""
+        self.name: str = hub["name"]
+
+    def begin(self) -> None:
+        """Make sure of this replica's id. A new ledger, and a copy of one, get one of their own."""
+        if not self.id:
+            self.renew()
+
+    def renew(self) -> None:
+        """Take a new id."""
+        self.id = os.urandom(6).hex()
+        known = {"id": self.id, "place": _place(self._store)}
+        self._store.ledger.put_fact(_REPLICA, dumps(known))
+
+    def stamp(self, stream: str, cause: Cause) -> SharedEvent:
+        """Return the next shared event of this replica."""
+        lamport, seen = self.events.clock()
+        n = seen.get(self.id, 0) + 1
+        event: SharedEvent = {
+            "replica": self.id, "n": n, "lamport": lamport + 1, "seen": seen,
+            "rules": sharing.RULES, "stream": stream, "cause": cause,
+        }  # fmt: skip
+        if self.hub.get("fences"):
+            epoch = self._epoch(stream)
+            if epoch:
+                event["epoch"] = epoch
+        return event
+
+    def _epoch(self, stream: str) -> int:
+        """Return the epoch of the hub's lease under which this session works; 0 without one."""
+        session = self._store.by.get("session")
+        query = "SELECT epoch FROM leases WHERE stream = ? AND holder = ? AND is_hub = 1"
+        row = self._store.ledger.database.row(query, (stream, session))
+        return row[0] if row is not None else 0
+
+    def cause(self, request: str, kind: str, args: Fields, at: str) -> Cause:
+        """Return a cause under the id of its request."""
+        is_own = len(request.partition(".")[0]) == _GIVEN_ID
+        by = {"name": self.name, "surface": self._store.by["surface"]}
+        return {
+            "id": request if is_own else f"{request}@{self.id}",
+            "at": at, "type": kind, "args": self._redacted(args), "by": by,
+        }  # fmt: skip
+
+    def travelling(
+        self, aggregate: Aggregate, before: Any, stream: str, command: tuple[str, Fields],
+        drafts: list[Draft], at: str,
+    ) -> tuple[str, Fields] | None:  # fmt: skip
+        """Return what travels of a command on a stream; ``None`` if it concerns only us."""
+
+        def after() -> Any:
+            state = before
+            for draft in drafts:
+                event: Any = {**draft, "at": at, "stream": stream}
+                state = aggregate.evolve(state, event)
+            return state
+
+        output = bool(self.hub.get("output"))
+        return sharing.cause_of(*command, drafts, before, after, output=output)
+
+    def published(
+        self, stream: str, state: Any, changes: list[Change] | None, at: str
+    ) -> tuple[list[Draft], SharedEvent]:
+        """Return the event that shares a stream as it stands, or ``changes`` of it."""
+        request = os.urandom(12).hex()
+        if changes is None:
+            output = bool(self.hub.get("output"))
+            state = sharing.shared_state(state, output=output)
+            cause = self.cause(request, sharing.OPEN, {"state": state}, at)
+        else:
+            args = {"event": "changed_apart", "changes": changes}
+            cause = self.cause(request, sharing.CHANGE, args, at)
+        drafts: list[Draft] = [{"type": PUBLISHED, "data": {}}]
+        return drafts, self.stamp(stream, cause)
+
+    def _redacted(self, args: Fields) -> Fields:
+        """Return arguments without this machine's folders, and without what the settings redact."""
+        root, home = self._store.workspace.root, os.path.expanduser("~")
+        text = dumps(args)
+        patterns = self.hub.get("redact", ())
+        if root not in text and home not in text and not patterns:
+            return args
+        import re
+
+        def change(value: str) -> str:
+            value = value.replace(f"{root}/", "").replace(root, ".")
+            value = value.replace(home, "~") if len(home) > 1 else value
+            for pattern in patterns:
+                value = re.sub(pattern, _MASK, value)
+            return value
+
+        redacted: Fields = sharing.with_texts(args, change)
+        return redacted
+
+
+def _known(store: Store) -> Fields | None:
+    """Return the fact of this replica, if it was made here."""
+    text = store.ledger.fact(_REPLICA)
+    known = json_text.loads(text) if text else None
+    return known if known and known["place"] == _place(store) else None
+
+
+def _place(store: Store) -> list[object]:
+    """Return what is different in each copy of the ledger: the folder's inode, and the machine."""
+    return [kernel.machine_id(), os.stat(store.workspace.home).st_ino]
