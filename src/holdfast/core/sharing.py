@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         """How a kind of stream decides its commands and applies its events."""
 
         kind: str
+        blank: Callable[[], State]
         decide: Callable[..., list[Draft] | Refusal]
         evolve: Callable[..., State]
 
@@ -100,6 +101,8 @@ def cause_of(
         changes = changes_between(shared_state(before, output=output), state)
         return (CHANGE, {"event": news[0]["type"], "changes": changes}) if changes else None
     travelling = {name: value for name, value in args.items() if name not in _LOCAL_ARGS}
+    if kind == "archive_loop":
+        travelling["record"] = None
     if kind in _WITH_OUTPUT and not output:
         travelling = without_output(travelling)
     return kind, travelling
@@ -447,7 +450,8 @@ def _after(
         opened = _opened(core, state, args["state"], is_known=is_known)
         return opened if isinstance(opened, Refusal) else _marked({}, opened, event)
     if kind == CHANGE:
-        after = with_changes(state, args["changes"])
+        begun = core.blank() if state is None else state
+        after = with_changes(begun, args["changes"])
         return after if isinstance(after, Refusal) else _marked(state, after, event)
     drafts = core.decide(state, {"type": kind, "at": at, "args": args})
     if isinstance(drafts, Refusal):

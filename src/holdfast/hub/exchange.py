@@ -341,13 +341,8 @@ def publish_all(tx: Transaction, streams: list[str]) -> None:
         fold = _folded(replica, stream, [], is_whole=False)
         if fold is None or fold.state is None:
             continue
-        output = bool(replica.hub.get("output"))
         # What the state has of others stays marked as theirs.
-        as_here = sharing.localised(fold.state, state, replica.id, {}, fold.shown())
-        before = sharing.shared_state(as_here, output=output)
-        changes = sharing.changes_between(before, sharing.shared_state(state, output=output))
-        if changes:
-            tx.publish(stream, changes)
+        tx.share(stream, sharing.localised(fold.state, state, replica.id, {}, fold.shown()))
 
 
 def conflicts(session: Session) -> list[Fields]:

@@ -30,12 +30,15 @@ from holdfast.storage import skill_index
 from holdfast.storage.database import ARCHIVES, BESIDE, NAME
 from holdfast.storage.ledger import (
     ACTIVE,
+    HUB,
+    REPLICA,
     OWN_STREAM,
     BadEvent,
     Ledger,
     check_event,
     checked_event,
 )
+from holdfast.storage.shared_events import SharedEvents
 from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
@@ -537,6 +540,8 @@ def _copy_events(
     fresh.acquire()
     try:
         fresh.begin(damaged.fact("identity"))
+        for name in (HUB, REPLICA):
+            fresh.put_fact(name, damaged.fact(name))
         fresh.check_archives(is_whole=True)
         chain = Chain(is_careful=True)
         archived = fresh.archived_seqs()
@@ -596,6 +601,7 @@ def _rebuild_tables(ledger: Ledger, before: list[Row]) -> set[str]:
                 broken.add(stream)
             if state is not None:
                 ledger.put_stream(row, state)
+    SharedEvents(ledger).rebuild()
     return broken
 
 

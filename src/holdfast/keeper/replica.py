@@ -14,7 +14,7 @@ import os
 
 from holdfast.core import json_text, sharing
 from holdfast.core.json_text import dumps
-from holdfast.storage.ledger import HUB
+from holdfast.storage.ledger import HUB, REPLICA
 from holdfast.storage.shared_events import PUBLISHED, SharedEvents
 from holdfast.system import kernel
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from holdfast.formats import Aggregate
     from holdfast.keeper.store import Store
 
-_REPLICA = "replica"
-"""The fact that has this replica's ``id`` and ``name``, and the ``place`` where they are valid."""
 _MASK = "[redacted]"
 _GIVEN_ID = 24
 """The length of the ids that Holdfast makes. Others may be used on several machines."""
@@ -59,7 +57,7 @@ class Replica:
         """Take a new id."""
         self.id = os.urandom(6).hex()
         known = {"id": self.id, "place": _place(self._store)}
-        self._store.ledger.put_fact(_REPLICA, dumps(known))
+        self._store.ledger.put_fact(REPLICA, dumps(known))
 
     def stamp(self, stream: str, cause: Cause) -> SharedEvent:
         """Return the next shared event of this replica."""
@@ -122,6 +120,12 @@ class Replica:
         drafts: list[Draft] = [{"type": PUBLISHED, "data": {}}]
         return drafts, self.stamp(stream, cause)
 
+    def changes(self, before: Any, after: Any) -> list[Change]:
+        """Return the changes of the shared part of a state."""
+        output = bool(self.hub.get("output"))
+        was = sharing.shared_state(before, output=output)
+        return sharing.changes_between(was, sharing.shared_state(after, output=output))
+
     def _redacted(self, args: Fields) -> Fields:
         """Return arguments without this machine's folders, and without what the settings redact."""
         root, home = self._store.workspace.root, os.path.expanduser("~")
@@ -144,7 +148,7 @@ class Replica:
 
 def _known(store: Store) -> Fields | None:
     """Return the fact of this replica, if it was made here."""
-    text = store.ledger.fact(_REPLICA)
+    text = store.ledger.fact(REPLICA)
     known = json_text.loads(text) if text else None
     return known if known and known["place"] == _place(store) else None
 

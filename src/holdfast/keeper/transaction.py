@@ -270,16 +270,16 @@ class Transaction:
             return []
         loaded = self._streams.get(stream) or self._touch(stream)
         self.begin()
-        request = id or os.urandom(12).hex()
+        request, at = id or os.urandom(12).hex(), self.store.now()
         self._request = self._request or request
         by = self.store.by if surface is None else {**self.store.by, "surface": surface}
         if id is not None and self.request_digest:
             by = {**by, "asked": self.request_digest}
         shared = command if isinstance(command, dict) else None
         if isinstance(command, tuple) and self.replica is not None and _is_shareable(stream):
-            shared = self._share(self.replica, loaded, command, drafts, request)
+            shared = self._share(self.replica, loaded, command, drafts, request, at)
         events = self.store.ledger.insert(
-            drafts, stream=stream, version=loaded.version, at=self.store.now(), by=by,
+            drafts, stream=stream, version=loaded.version, at=at, by=by,
             request=request, of_first=None if shared is None else {SHARED: shared},
         )  # fmt: skip
         if shared is not None and self.replica is not None:
@@ -308,19 +308,28 @@ class Transaction:
 
     def _share(
         self, replica: Replica, loaded: LoadedStream, command: tuple[str, Fields],
-        drafts: list[Draft], request: str,
+        drafts: list[Draft], request: str, at: str,
     ) -> SharedEvent | None:  # fmt: skip
         """Return the shared event of a command; begin to share its stream if that is not shared.
 
         Return ``None`` if the command concerns only this machine.
         """
-        stream, at = loaded.stream, self.store.now()
+        stream = loaded.stream
         travelling = replica.travelling(loaded.aggregate, loaded.state, stream, command, drafts, at)
         if travelling is None:
             return None
         if not replica.events.has(stream) and loaded.state not in (None, loaded.aggregate.blank()):
             self.publish(stream)
         return replica.stamp(stream, replica.cause(request, *travelling, at))
+
+    def share(self, stream: str, before: Any) -> None:
+        """Share what was changed since the state ``before`` by events that are no commands."""
+        assert self.replica is not None
+        state = self._touch(stream).state
+        if not self.replica.events.has(stream):
+            self.publish(stream)
+        elif changes := self.replica.changes(before, state):
+            self.publish(stream, changes)
 
     def publish(self, stream: str, changes: list[Change] | None = None) -> None:
         """Begin to share a stream as it stands; or share ``changes`` that were not shared yet."""

@@ -26,6 +26,7 @@ from holdfast.formats import is_log, is_workflow
 from holdfast.keeper.audit import Chain
 from holdfast.storage.database import NAME, Database
 from holdfast.storage.ledger import OWN_STREAM, BadEvent, line_of, row_of
+from holdfast.storage.shared_events import SharedEvents
 from holdfast.workspace.git_index import tracked_files
 from holdfast.workspace.location import OLD_LEDGER, is_own_ledger, names_in
 
@@ -249,6 +250,9 @@ def _take_in(
                 "ask for a new export of it",
             )
     workspace = tx.store.workspace
+    if not before:
+        SharedEvents(tx.store.ledger).rebuild()
+    taken = {stream: tx.load(stream) for stream in _by_stream(rows) if tx.is_loaded(stream)}
     for stream in _by_stream(rows):
         if not (is_workflow(stream) and tx.is_loaded(stream)):
             continue
@@ -260,7 +264,10 @@ def _take_in(
         if changes:
             args = {"base": tx.subject(stream).seq, "changes": changes}
             drafts = tx.decide(stream, "adopt_edit", args)
-            tx.append(stream, drafts, ("adopt_edit", args), surface=_SURFACE)
+            tx.append(stream, drafts, None, surface=_SURFACE)
+    if tx.replica is not None:
+        for stream, state in taken.items():
+            tx.share(stream, before.get(stream, state))
 
 
 # Earlier ledgers

@@ -97,6 +97,8 @@ _PUT_UNPLACED = (
     "INSERT INTO facts (name, value) VALUES ('unplaced', ?) ON CONFLICT (name)"
     " DO UPDATE SET value = excluded.value WHERE value <> excluded.value"
 )
+_OF_REPLICAS = ("events", "fenced", "replaces")
+"""The fields of a ``MERGED`` event that have shared events, or name them."""
 _OF_SHARING = {"shared_events": 6, "replicas": 5, "folds": 4, "leases": 6}
 """The tables of ``sharing.sql``, and the number of their columns."""
 _MAX_CACHED_STREAMS = 20
@@ -110,6 +112,8 @@ OWN_STREAM = "_ledger"
 """The ledger's own stream. The id of a workflow cannot begin with an underscore."""
 HUB = "hub"
 """The fact that has the settings of the hub, as JSON. Without it, the ledger stays for itself."""
+REPLICA = "replica"
+"""The fact that has this replica's ``id``, and the ``place`` where that is valid."""
 SHARED = "shared"
 """The key in an event's ``by`` of the shared event that its command has become."""
 MERGED = "events_merged"
@@ -776,7 +780,8 @@ class Ledger:
             if stream not in versions:
                 versions[stream] = self.last_version(stream)
             seq, versions[stream] = seq + 1, versions[stream] + 1
-            body = (seq, *row[1:4], versions[stream], *row[5:9], None, prev)
+            data, by = _without_shared(row)
+            body = (seq, *row[1:4], versions[stream], *row[5:7], data, by, None, prev)
             prev = digest(body_of(body).encode())
             result.append((*body, prev))
         return result
@@ -898,6 +903,16 @@ def is_whole(row: Row) -> bool:
 def stored_state(row: Row) -> tuple[int, Any]:
     """Return the stored state of a whole row of ``STREAMS``, after its version."""
     return row[_STATE + 1], json_text.loads(row[_STATE + 3])
+
+
+def _without_shared(row: Row) -> tuple[str, str]:
+    """Return ``data`` and ``by`` of a row without shared events: they are another replica's."""
+    data, by = row[7], row[8]
+    if row[6] == MERGED:
+        data = dumps({k: v for k, v in json_text.loads(data).items() if k not in _OF_REPLICAS})
+    if f'"{SHARED}":' in by:
+        by = dumps({k: v for k, v in json_text.loads(by).items() if k != SHARED})
+    return data, by
 
 
 def _digest_of(values: Row) -> str:
