@@ -22,7 +22,7 @@ ROOMS = (
     ("mcp", "hooks"),
     ("answers",),
     ("install",),
-    ("loops", "initiatives"),
+    ("hub", "loops", "initiatives"),
     ("keeper",),
     ("adopt",),
     ("layers", "evidence"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.hubs import HUBS
 
 from holdfast.hub.contract import Forked, Held
+from support.hubs import HUBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -60,4 +60,3 @@ def test_a_newer_schema_is_read_and_not_written(dev_shop, monkeypatch):
     with pytest.raises(Fault) as refused:
         keeper.add_task("two")
     assert refused.value.code == "newer_ledger"
-

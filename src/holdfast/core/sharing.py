@@ -10,7 +10,8 @@ An ending (complete, abandon, expire) that did not know of another replica's wor
 conflict, too, so that a forgotten laptop does not end everybody's work. So is what was made under a
 lease that had been lost.
 
-The shared state has no sessions, folders and output; ``localised`` adds what a replica has of these.
+The shared state has no sessions, folders and output; ``localised`` adds what a replica has of
+these.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         blank: Callable[[], State]
         decide: Callable[..., list[Draft] | Refusal]
         evolve: Callable[..., State]
+
 
 RULES = 1
 """The version of what commands decide and events do. It changes when any of that does."""
@@ -208,14 +210,13 @@ def with_changes(state: State, changes: list[Change]) -> State | Refusal:
     return _listed(after, state)
 
 
-def _value_at(value: Json, path: list[str | int]) -> Json:
+def _value_at(value: Json, path: list[Any]) -> Json:
     for key in path:
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
-            value = value[key]
-        else:
+        is_entry = isinstance(value, dict) and key in value
+        is_item = isinstance(value, list) and isinstance(key, int) and key < len(value)
+        if not (is_entry or is_item):
             return diff.ABSENT
+        value = value[key]
     return value
 
 
@@ -357,7 +358,7 @@ def _ends(result: Fold, cause: Cause) -> bool:
 
 
 def _is_blind(result: Fold, event: SharedEvent, later: list[SharedEvent]) -> bool:
-    """Return whether another replica's work on the stream and this event did not know each other."""
+    """Return whether an event and another replica's work did not know of each other."""
     seen = event["seen"]
     if any(n > seen.get(name, 0) for name, n in result.work.items() if name != event["replica"]):
         return True
@@ -511,7 +512,9 @@ def _with_machine(result: Fields, machine: Fields) -> Fields:
 # Back to one replica
 
 
-def localised(shared: State, local: State, replica: str, place: Fields, conflicts: list[Fields]) -> State:
+def localised(
+    shared: State, local: State, replica: str, place: Fields, conflicts: list[Fields]
+) -> State:
     """Return the shared state as a replica has it.
 
     ``local`` is its state so far; without one, ``place`` has the worktree and the record.

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from holdfast.errors import Fault, Refused
 
+GIT, POSTGRES = "git", "postgres"
+KINDS = (GIT, POSTGRES)
+"""The kinds of hubs that a repository can have."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 
         kind: str
         """``git``, ``postgres`` or ``memory``."""
+        where: str
+        """Where it is, without secrets: what the ledger remembers and messages name."""
         is_fencing: bool
         """True if claims are exclusive, and events of a lease that was lost are fenced off."""
 
@@ -52,6 +58,9 @@ if TYPE_CHECKING:
 
         def leases(self) -> list[Lease]:
             """Return the leases that run."""
+
+        def is_public(self) -> bool | None:
+            """Return whether everybody can read it; ``None`` if that cannot be found out."""
 
         def close(self) -> None:
             """Let go of connections."""

@@ -1,8 +1,9 @@
 """One exchange with a hub: pull, take in what others did, push what was done here.
 
 Nothing waits for the network while the ledger is locked: what was pulled is taken in afterwards, a
-few hundred events in a transaction, and only what was committed is pushed. A process that is killed
-between two of these steps loses nothing and doubles nothing: events are known by replica and number.
+few hundred events in a transaction, and only what was committed is pushed. A process that is
+killed between two of these steps loses nothing and doubles nothing: events are known by replica and
+number.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Exchanged:
 
 
 def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Exchanged:
-    """Pull, take in and push; return what was done. Raise ``Fault`` if the hub cannot be reached."""
+    """Pull, take in and push; return what was done. Raise ``Fault`` if the hub is out of reach."""
     done = Exchanged()
     store = session.store
     for _ in range(_MAX_PULLS):
@@ -319,7 +320,7 @@ def held_streams(store: Any) -> list[str]:
 
 
 def to_publish(session: Session) -> list[str]:
-    """Return the streams that are shared as soon as there is a hub: what is active, and the logs."""
+    """Return the streams that are shared as soon as there is a hub: active ones, and the logs."""
     ledger = session.store.ledger
     workflows = [row["id"] for row in ledger.rows(f"{ACTIVE} ORDER BY created_at, stream")]
     logs = [stream for stream in ledger.stream_names() if is_log(stream)]

@@ -17,6 +17,7 @@ class MemoryHub:
     """The events and leases of all replicas, on a clock that the caller gives."""
 
     kind = "memory"
+    where = "memory"
     is_fencing = True
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
@@ -45,17 +46,19 @@ class MemoryHub:
                 continue
             assert n == self._known.get(replica, 0) + 1, "a replica's events have no gap"
             epoch = self._leases.get(event["stream"], ("", 0, 0.0))[1]
-            if "epoch" in event and event["epoch"] != epoch:
-                event = {**event, "fenced": True}
+            is_fenced = "epoch" in event and event["epoch"] != epoch
+            if is_fenced:
                 fenced.append((replica, n))
             self._known[replica] = n
-            self._events.append(json.dumps(event))
+            self._events.append(json.dumps({**event, "fenced": True} if is_fenced else event))
         return fenced
 
     def _is_fenced(self, replica: str, n: int) -> bool:
         events = map(json.loads, self._events)
         return any(
-            event.get("fenced") for event in events if (event["replica"], event["n"]) == (replica, n)
+            event.get("fenced")
+            for event in events
+            if (event["replica"], event["n"]) == (replica, n)
         )
 
     def claim(self, stream: str, holder: str, ttl_s: float, epoch: int = 0) -> int:
@@ -83,6 +86,9 @@ class MemoryHub:
             for stream, (holder, epoch, until) in self._leases.items()
             if until > now
         ]
+
+    def is_public(self) -> bool | None:
+        return False
 
     def close(self) -> None:
         """Nothing is open."""

@@ -31,8 +31,8 @@ from holdfast.storage.database import ARCHIVES, BESIDE, NAME
 from holdfast.storage.ledger import (
     ACTIVE,
     HUB,
-    REPLICA,
     OWN_STREAM,
+    REPLICA,
     BadEvent,
     Ledger,
     check_event,

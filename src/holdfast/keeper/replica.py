@@ -44,8 +44,7 @@ class Replica:
         self._store = store
         self.hub = hub
         self.events = SharedEvents(store.ledger)
-        known = _known(store)
-        self.id: str = known["id"] if known else ""
+        self.id = id_of(store)
         self.name: str = hub["name"]
 
     def begin(self) -> None:
@@ -146,11 +145,11 @@ class Replica:
         return redacted
 
 
-def _known(store: Store) -> Fields | None:
-    """Return the fact of this replica, if it was made here."""
+def id_of(store: Store) -> str:
+    """Return this replica's id; empty if it has none yet, or a copied ledger has another's."""
     text = store.ledger.fact(REPLICA)
-    known = json_text.loads(text) if text else None
-    return known if known and known["place"] == _place(store) else None
+    known: Fields = json_text.loads(text) if text else {}
+    return str(known["id"]) if known and known["place"] == _place(store) else ""
 
 
 def _place(store: Store) -> list[object]:

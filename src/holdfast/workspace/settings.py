@@ -88,6 +88,13 @@ class Settings:
         ]
         """Regular expressions of what is masked in kept output. Neither file can take one away."""
         self._graph: str = both.get("graph", EMBEDDED)
+        hub = {**team.get("hub", {}), **person.get("hub", {})}
+        self.hub_output: bool = hub.get("output", False)
+        """Whether the output of gates and tests travels to other machines, too."""
+        self.hub_redact: list[str] = [
+            pattern for file in (team, person) for pattern in file.get("hub", {}).get("redact", [])
+        ]
+        """Regular expressions of texts that never travel. Neither file can take one away."""
 
     def gate(self, name: str) -> tuple[Fields, bool]:
         """Return a gate's settings, and whether its command comes from the repository."""
@@ -329,6 +336,10 @@ _RULES: Rules = {
     "ttl": {ANY: check_duration},
     "clean": {"completed": check_duration},
     "mask": {"patterns": _rule(_are_patterns, _PATTERNS)},
+    "hub": {
+        "output": _rule(lambda value: isinstance(value, bool), "must be true or false"),
+        "redact": _rule(_are_patterns, _PATTERNS),
+    },
 }
 """The check of each setting."""
 _RULES_OF_PERSON: Rules = {
