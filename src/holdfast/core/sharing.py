@@ -72,7 +72,7 @@ _COURSE = ("history", "history_earlier", "updated_at")
 """Fields that tell how a state came about."""
 _KEYS = {
     "phases": "name", "tasks": "id", "violations": "code", "files": "path", "guardrails": "name",
-    "reminders": "", "required_reading": "", "commits": "",
+    "reminders": "", "required_reading": "", "commits": "", "labels": "", "after": "",
 }  # fmt: skip
 """Lists whose entries several can change apart, each with the field that tells them apart."""
 _ORDER = "\0order"

@@ -159,12 +159,18 @@ class Workflow(TypedDict):
     """The commit that was checked out when it began, in a git repository."""
     initiative: NotRequired[Fields]
     """``name`` and ``milestone`` of the initiative it belongs to."""
+    labels: NotRequired[list[str]]
+    """Words by which agents choose their work from the pool."""
+    after: NotRequired[list[str]]
+    """The ids of the workflows that have to be completed before it is taken from the pool."""
     worktree: str
-    """``.`` is the main worktree; a linked one has its name in git."""
+    """``.`` is the main worktree; a linked one has its name in git; ``@NAME`` is a machine."""
     record: str
     """The path of its L1 record from the worktree's root."""
     notes_file: NotRequired[str]
     """The path of the agent's notes that it was adopted from."""
+    conflicts: NotRequired[list[Fields]]
+    """Commands of several machines that do not go together, until they are settled."""
     session: Binding | None
     ttl: str | None
     phase: str | None

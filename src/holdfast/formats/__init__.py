@@ -68,6 +68,7 @@ _UNFIT = (LookupError, TypeError, ValueError, AttributeError)
 _TEXT_OR_NULL = (str, type(None))
 _OWN_EVENTS = (
     "workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_", "change_",
+    "pool_",
 )  # fmt: skip
 """Prefixes of event types whose fields Holdfast alone defines."""
 _KINDS: dict[str, type | tuple[type, ...]] = {
@@ -76,7 +77,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("reason", "commit", "outcome", "branch", "ttl"), _TEXT_OR_NULL),
     **dict.fromkeys(("recipe", "state", "fields", "context"), dict),
     **dict.fromkeys(("changes", "depends", "reminders", "required_reading", "unapproved"), list),
-    **dict.fromkeys(("undoes", "keys"), list),
+    **dict.fromkeys(("undoes", "keys", "labels", "after"), list),
     "task": (int, str),
     "session": (dict, type(None)),
 }

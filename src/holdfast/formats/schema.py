@@ -21,6 +21,7 @@ from holdfast.core.record_formats import FORMATS
 from holdfast.core.time import duration_s, epoch_ms
 from holdfast.core.workflow import blank, find_phase, pending_phase
 from holdfast.core.workflow.edits import among
+from holdfast.core.workflow.pool import MAX_NAMES, is_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -360,6 +361,17 @@ def _initiative(doc: Fields, key: str, path: Path) -> Fields:
     return check_fields(table(doc, key, path), [*path, key], _INITIATIVE)
 
 
+def _names(doc: Fields, key: str, path: Path) -> list[str]:
+    """Return the labels of a workflow, or the workflows that it comes after."""
+    names = texts(doc, key, path, REQUIRED)
+    if len(names) > MAX_NAMES:
+        raise Invalid([*path, key], f"must be {MAX_NAMES} at most")
+    for position, name in enumerate(names):
+        if not is_name(name):
+            raise Invalid([*path, key, position], "must be one word of up to 80 characters")
+    return names
+
+
 _WORKFLOW: Checks = {
     "subject": text,
     "title": text,
@@ -393,6 +405,8 @@ _WORKFLOW: Checks = {
     "history": rows,
     "history_earlier": count,
     "initiative": _initiative,
+    "labels": _names,
+    "after": _names,
 }
 
 

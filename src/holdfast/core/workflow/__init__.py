@@ -359,6 +359,7 @@ from holdfast.core.workflow import (  # noqa: E402
     evidence,  # noqa: F401
     lifecycle,  # noqa: F401
     needs,  # noqa: F401
+    pool,  # noqa: F401
     steps,  # noqa: F401
     tasks,  # noqa: F401
 )

@@ -34,12 +34,15 @@ _KEPT = ("history", "history_earlier", "updated_at", "session", "read")
 _UNDONE_IN_LOOPS = (
     "workflow_completed", "workflow_abandoned", "workflow_renamed", "reminder_added",
     "reminder_removed", "reading_required", "reading_removed", "context_set", "context_unset",
-    "files_recorded", "workflow_resumed",
+    "files_recorded", "workflow_resumed", "pool_changed",
 )  # fmt: skip
 """Changes of a loop that its pages and its log do not show."""
 _LISTS = {"tasks": "id", "violations": "code", "files": "path", "reminders": "",
           "required_reading": ""}  # fmt: skip
 """Lists whose entries two callers can change apart, each with the field that tells them apart."""
+_NAMED_LISTS = {"reminders": "reminder", "required_reading": "reading", "labels": "label",
+                "after": "what comes before"}  # fmt: skip
+"""Lists of texts, and what one of them is called."""
 _ORDER = "\0order"
 """The key of a change in the order of such a list."""
 _UNFIT = (LookupError, TypeError, ValueError, AttributeError)
@@ -490,8 +493,8 @@ def _given_back(now: Workflow, restored: Workflow) -> list[str]:
     elif phase is not None and phase != find_phase(now, now["phase"]):
         lines.append(f"phase {phase['name']} is {phase['status'].replace('_', ' ')} again")
     lines += _tasks_back(now, restored)
-    for name, noun in (("reminders", "reminder"), ("required_reading", "reading")):
-        was, came = now[name], restored[name]  # type: ignore[literal-required]
+    for name, noun in _NAMED_LISTS.items():
+        was, came = now.get(name, ()), restored.get(name, ())  # type: ignore[call-overload]
         lines += [f"{noun} is back: {_short(text)}" for text in came if text not in was]
         lines += [f"{noun} is gone: {_short(text)}" for text in was if text not in came]
     for key in {**now["context"], **restored["context"]}:

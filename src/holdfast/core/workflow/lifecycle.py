@@ -42,6 +42,7 @@ from holdfast.core.workflow.needs import (
     why_stale,
     with_stale_gates,
 )
+from holdfast.core.workflow.pool import bad_names
 from holdfast.core.workflow.tasks import added_tasks, move_phase
 
 TYPE_CHECKING = False
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 _STARTED_WITH = (
     "subject", "title", "branch", "base", "worktree", "record", "ttl", "session", "initiative",
+    "labels", "after",
 )  # fmt: skip
 _OWN_PHASE_FIELDS = (
     "name", "status", "started_at", "completed_at", "approved", "claimed", "steps", "reason",
@@ -93,6 +95,8 @@ def start(state: Workflow | None, args: Fields) -> Decision:
         reading=reading,
         branch=[] if args.get("branch") is None else args["branch"],
     ) or bad_values(args.get("context", {}))
+    refusal = refusal or bad_names("start", "label", args.get("labels", []))
+    refusal = refusal or bad_names("start", "workflow", args.get("after", []))
     if refusal := refusal or next(filter(None, map(bad_reading, reading)), None):
         return refusal
     data = {name: value for name, value in args.items() if name != "tasks"}
