@@ -137,12 +137,12 @@ def examine(store: Store, subject: Subject) -> Finding | None:
     gone or older than the ledger does not keep it alive.
     """
     if subject.path is None:
-        is_gone = subject.location.root is None
-        store.note(
-            f"the worktree of {subject.stream} is gone; its state is in the ledger"
-            if is_gone
-            else tracked_note(subject.record)
-        )
+        if subject.location.root is not None:
+            store.note(tracked_note(subject.record))
+        elif machine := selection.machine_of(subject.location.address[0]):
+            store.note(f"{subject.stream} is worked on at {machine}, not on this machine")
+        else:
+            store.note(f"the worktree of {subject.stream} is gone; its state is in the ledger")
         return None
     finding = _in_place(store, subject)
     has_news = finding is not None and finding.kind not in (GONE, STALE)

@@ -177,10 +177,12 @@ def require_person(tried: str) -> None:
     )
 
 
-def confirm(tried: str, question: str, listed: list[str], args: Arguments) -> bool:
+def confirm(
+    tried: str, question: str, listed: list[str], args: Arguments, *, would: str = ""
+) -> bool:
     """Return whether the person on the terminal agrees; raise ``Refused`` if there is none.
 
-    ``--yes`` agrees for a script.
+    ``--yes`` agrees for a script. ``would`` says what is asked for; else it ends what is listed.
     """
     from holdfast.errors import Refused
 
@@ -190,7 +192,7 @@ def confirm(tried: str, question: str, listed: list[str], args: Arguments) -> bo
     if args["json"] or not all(stream and stream.isatty() for stream in streams):
         raise Refused(
             "needs_yes",
-            f"{tried}: this would end {join_names(listed)}, and nobody was asked",
+            f"{tried}: this would {would or f'end {join_names(listed)}'}, and nobody was asked",
             f"holdfast {tried} --yes",
         )
     for name in listed:

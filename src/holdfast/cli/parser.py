@@ -53,6 +53,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Loops": {"loop": "loop"},
     "Initiatives": {"initiative": "initiative"},
+    "Other machines": {"hub": "hub", "conflicts": "hub"},
     "Beside workflows": {
         "context": "overview", "remember": "logs", "memory": "setup", "forge": "logs",
         "interview": "logs", "delegation": "logs",

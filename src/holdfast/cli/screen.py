@@ -7,6 +7,7 @@ terminal: a Chinese character takes two, a combining accent none.
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from holdfast.core import json_text
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Literal, TextIO
 
+    from holdfast.cli.parser import Arguments
     from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields
 
@@ -34,6 +36,7 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
 _MIN_COLUMNS, _USUAL_COLUMNS = 20, 80
 _AS_PICTURE = "\ufe0f"
 _BAR_COLUMNS = 20
+_MIN_DRAWN, _PROGRESS_COLUMNS = 10_000, 24
 _MAX_WORD_COLUMNS = 60
 _GAP = "  "
 
@@ -123,6 +126,33 @@ class Screen:
             return line
         spelled = line if self.fancy else line.replace("…", "~")
         return "".join([c if _has(self.encoding, c) else code_of(c) for c in spelled])
+
+
+class ProgressBar:
+    """A bar on a terminal. What takes no time gets none."""
+
+    def __init__(self) -> None:
+        self._is_drawn = False
+
+    @classmethod
+    def on_terminal(cls, args: Arguments) -> ProgressBar | None:
+        """Return a bar if a person watches."""
+        return cls() if sys.stderr.isatty() and not args["json"] else None
+
+    def draw(self, what: str, done: int, total: int) -> None:
+        """Draw the bar over the last one."""
+        if total < _MIN_DRAWN:
+            return
+        filled = _PROGRESS_COLUMNS * done // total
+        bar = "#" * filled + "-" * (_PROGRESS_COLUMNS - filled)
+        text = f"\r[{bar}] {done:,} of {total:,} {what}\033[K"
+        print(text, end="", file=sys.stderr, flush=True)
+        self._is_drawn = True
+
+    def clear(self) -> None:
+        """Remove the bar, if there is one."""
+        if self._is_drawn:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def next_lines(screen: Screen, step: NextStep | None) -> Iterator[str]:

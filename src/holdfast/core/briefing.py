@@ -16,7 +16,7 @@ from holdfast.core.next_step import (
     turn_of,
 )
 from holdfast.core.refusal import shell_word
-from holdfast.core.selection import join_names
+from holdfast.core.selection import join_names, short_id
 from holdfast.core.visible import clean, folded
 from holdfast.core.workflow import find_phase, is_active, is_floating, unread
 from holdfast.core.workflow.evidence import must_fail
@@ -43,7 +43,7 @@ _READ_FACTOR = 20
 """Characters of a text that are read, per character that is shown."""
 _SHORTENED_FIRST = (
     "DELEGATIONS", "EARLIER OUTCOMES", "LEARNED", "CONTEXT", "DONE", "KEY REMINDERS", "GUARDRAILS",
-    "NOTE", "UNIT", "TESTS", "FAILED", "PENDING", "OPEN", "REQUIRED READING",
+    "NOTE", "UNIT", "TESTS", "FAILED", "PENDING", "CONFLICTS", "OPEN", "REQUIRED READING",
 )  # fmt: skip
 """The parts that lose lines, the least important first."""
 _OLDEST_FIRST = ("EARLIER OUTCOMES", "LEARNED", "DONE", "NOTE")
@@ -82,6 +82,7 @@ def briefing(
     delegations: Sequence[str] = (),
     notes: Sequence[str] = (),
     others: Sequence[str] = (),
+    machine: str | None = None,
     is_named: bool = False,
 ) -> str:
     """Return the text for a session that resumes this workflow.
@@ -93,17 +94,18 @@ def briefing(
     ``outcomes`` are how earlier workflows of the recipe ended, ``delegations`` what matters for the
     next one; both are the graph's, and empty without it.
     ``notes`` tell what was rejected, rebuilt or recovered. ``others`` name further workflows that
-    the session could take up. ``facts`` are those of ``core.workflow.needs``. ``is_named``:
-    commands must name the workflow.
+    the session could take up. ``machine`` is another machine, if the last change was made there.
+    ``facts`` are those of ``core.workflow.needs``. ``is_named``: commands must name the workflow.
     """
     mismatch = _mismatch(state, branch)
     parts = {
         "first": [*mismatch, *_what_this_is(state, seq, others)],
-        "position": _position(state, now),
+        "position": _position(state, now, machine),
         "UNIT": _unit(state),
         "DONE": _bullets(_done_tasks(state)),
         "OPEN": _bullets(_open_tasks(state)),
         "next": _next(state, facts, is_named=is_named),
+        "CONFLICTS": _conflicts(state),
         "PENDING": _pending(state, pushed),
         "TESTS": _tests(state),
         "FAILED": _failed(state, now, facts),
@@ -223,7 +225,7 @@ def _what_this_is(state: Workflow, seq: int, others: Sequence[str]) -> list[str]
     return lines
 
 
-def _position(state: Workflow, now: str) -> list[str]:
+def _position(state: Workflow, now: str, machine: str | None) -> list[str]:
     number, total = place_of(state)
     lines = [f"WORKFLOW: {quoted(state['title'] or state['subject'], 2 * _NAME)}"]
     if initiative := state.get("initiative"):
@@ -261,7 +263,8 @@ def _position(state: Workflow, now: str) -> list[str]:
     if total:
         feature = quoted(state["context"].get("feature_file"), 2 * _NAME)
         lines.append(f"FEATURE {number}/{total}: {feature}")
-    lines.append(f"last activity {times.age(now, state['updated_at'])}")
+    at = f", on {quoted(machine, _NAME)}" if machine else ""
+    lines.append(f"last activity {times.age(now, state['updated_at'])}{at}")
     return [*lines, *resuming]
 
 
@@ -320,6 +323,23 @@ def _next(state: Workflow, facts: Fields | None, *, is_named: bool) -> list[str]
     if len(command.encode()) > _MAX_COMMAND_BYTES:
         command = f"its command is too long for this place: holdfast show {state['id']}"
     return [f"NEXT: {quoted(step.about)}: {command}"]
+
+
+def _conflicts(state: Workflow) -> list[str]:
+    """Return the lines about commands of several machines that do not go together."""
+    conflicts = state.get("conflicts", [])
+    lines = [
+        f"CONFLICT {short_id(conflict['id'])}: {quoted(conflict['command'])}, from "
+        f"{quoted(conflict['from'], _NAME)}: {quoted(conflict['why'])}"
+        for conflict in conflicts
+    ]
+    if lines:
+        first = short_id(conflicts[0]["id"])
+        lines.append(
+            f"Settle each conflict: holdfast conflicts take {first} carries it out after all, "
+            f"holdfast conflicts drop {first} --reason TEXT lets it go."
+        )
+    return lines
 
 
 def _pending(state: Workflow, pushed: str | None) -> list[str]:
@@ -393,11 +413,12 @@ def _outcome(gate: Fields) -> str:
     """Return how a failed gate ended: the end of its output, else its other fields."""
     tail = str(gate.get("output_tail") or "").strip().rpartition("\n")[2]
     if gate.get("evidence") == "run":
+        machine = f" on {gate['machine']}" if gate.get("machine") else ""
         ended = f"exit code {gate.get('exit_code')}"
         ended = "timed out" if gate.get("timed_out") else ended
         ended = "cancelled" if gate.get("cancelled") else ended
         ended = "no test was found" if gate.get("no_test") else ended
-        return f"{gate.get('command')}, {ended}" + (f": {tail}" if tail else "")
+        return f"{gate.get('command')}{machine}, {ended}" + (f": {tail}" if tail else "")
     return ", ".join(
         f"{key} {value}" for key, value in gate.items() if key not in ("status", "passed")
     )

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 ACTIVE = ("in_progress", "blocked")
 MAX_NAMED = 5
 """The number of candidates in a message. The JSON answer has all of them."""
+_MADE_ID, _SHORT_ID = 24, 8
+"""The length of an id that Holdfast makes, and of its beginning, which is shown."""
+ELSEWHERE = "@"
+"""What the name of a worktree begins with that is on another machine."""
 
 
 def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
@@ -75,6 +79,17 @@ class Asker:
         A floating workflow has yet to make its branch, so it belongs to any.
         """
         return worktree == self.worktree and (floating or branch in (None, self.branch))
+
+
+def short_id(conflict: str) -> str:
+    """Return what is enough of a conflict's id to name it; ids of callers stay whole."""
+    is_made = len(conflict) == _MADE_ID and conflict.isalnum()
+    return conflict[:_SHORT_ID] if is_made else conflict
+
+
+def machine_of(worktree: str) -> str | None:
+    """Return the machine on which a worktree is; ``None`` if it is this one."""
+    return worktree[1:] if worktree.startswith(ELSEWHERE) else None
 
 
 def may_be_same(born: int | None, other: int | None) -> bool:

@@ -334,7 +334,7 @@ def _add(core: Core, result: Fold, event: SharedEvent, later: list[SharedEvent])
     if event.get("fenced"):
         outcome = Refusal("fenced", "its lease had been lost by then")
     elif ends and _is_blind(result, event, later):
-        outcome = Refusal("concurrent", "it did not know of work on another machine")
+        outcome = Refusal("concurrent", "made without knowing of work on another machine")
     else:
         outcome = _carry_out(core, result, event)
     if isinstance(outcome, Refusal):

@@ -18,6 +18,8 @@ from holdfast.core.workflow.lifecycle import completion_signal, describe_pending
 from holdfast.errors import HoldfastError
 from holdfast.hooks.quick_check import file_id, log_fault, log_note, paths_read
 from holdfast.keeper import BRIEFED_IN_TURN, MAX_SESSION, Keeper
+from holdfast.storage.ledger import HUB
+from holdfast.system.detached import start_detached
 from holdfast.system.disk import Disk
 from holdfast.workspace.settings import mentions
 
@@ -42,6 +44,8 @@ _REWRITE_LINE = b'\n{"$set":{"messages":['
 _MESSAGE_LINE = b'\n{"id":'
 _UPDATED = b'"lastUpdated":"'
 _MAX_TRANSCRIPT_BYTES = 8 * 1024 * 1024
+_SYNCING = ("SessionStart", "SessionEnd")
+"""Events at which the ledger is exchanged with its hub, in the background."""
 _CONTINUING_REASONS = ("clear", "resume")
 """Reasons for the end of a session after which the same client continues the work."""
 _NEW_CONTEXTS = ("startup", "clear")
@@ -111,6 +115,8 @@ def handle(
         for note in dict.fromkeys(notes):
             log_note(call.keeper.workspace, note)
         store = call.keeper.store
+        if call.name in _SYNCING and store.ledger.exists() and store.ledger.fact(HUB):
+            start_detached(["hub", "sync", "--background"], root)
         is_unnamed = call.name == "SessionStart" and store.workspace.is_unnamed
         if is_unnamed and store.ledger.exists():
             # Name a new linked worktree: a sandboxed agent's commands cannot write git's folder.

@@ -14,6 +14,7 @@ import os
 
 from holdfast.core import sharing
 from holdfast.core.json_text import dumps
+from holdfast.core.selection import join_names
 from holdfast.errors import Fault, Refused
 from holdfast.hub import exchange
 from holdfast.hub.contract import GIT, KINDS, POSTGRES
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper
     from holdfast.keeper.store import Store
 
-__all__ = ["Plan", "Sharing"]
+__all__ = ["Publication", "Sharing"]
 
 _LOCK = "hub.lock"
 _STATE = "hub.json"
@@ -38,7 +39,7 @@ _MAX_STATE_BYTES = 10_000
 _WAIT_S = 60.0
 
 
-class Plan:
+class Publication:
     """What ``add`` would publish, and where."""
 
     def __init__(self, settings: Fields, workflows: list[Fields], logs: list[str]) -> None:
@@ -50,6 +51,26 @@ class Plan:
         self.is_public: bool | None = None
         """Whether everybody can read it there; ``None`` if that cannot be found out."""
 
+    @property
+    def where(self) -> str:
+        return f"{self.settings['kind']} {self.settings['where']}"
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a reader should think twice: not only their own people may read it."""
+        return self.is_public is not False
+
+    def listed(self) -> list[str]:
+        """Return a line for each workflow, and for each log."""
+        rows = [f"{row['id']} ({row['title'] or row['subject']})" for row in self.workflows]
+        return [*rows, *[f"the log of kind {kind}" for kind in self.logs]]
+
+    def fields(self) -> Fields:
+        """Return the plan as answers show it."""
+        hub = {key: self.settings[key] for key in ("kind", "where", "name", "fences")}
+        workflows = [row["id"] for row in self.workflows]
+        return {"hub": hub, "public": self.is_public, "workflows": workflows, "logs": self.logs}
+
 
 class Sharing:
     """The hub of a keeper's repository."""
@@ -60,7 +81,7 @@ class Sharing:
 
     # The hub
 
-    def plan(self, kind: str, where: str = "", name: str = "") -> Plan:
+    def plan(self, kind: str, where: str = "", name: str = "") -> Publication:
         """Return what a hub would get; raise if there is a hub, or this one cannot be reached."""
         store = self._store
         known = settings_of(store)
@@ -86,19 +107,19 @@ class Sharing:
             hub.close()
         return plan
 
-    def _plan(self, settings: Fields) -> Plan:
+    def _plan(self, settings: Fields) -> Publication:
         store = self._store
         rows = store.ledger.rows(f"{ACTIVE} ORDER BY created_at, stream")
         shown = [name for name in exchange.to_publish(self._session) if name.startswith("_")]
-        return Plan({**settings, **_rules(store)}, rows, [name[1:] for name in shown])
+        return Publication({**settings, **_rules(store)}, rows, [name[1:] for name in shown])
 
-    def add(self, plan: Plan) -> Exchanged:
+    def add(self, plan: Publication, progress: Progress | None = None) -> Exchanged:
         """Use a hub from now on: share what is active, and exchange once."""
         with self._session.transaction() as tx:
             tx.put_fact(HUB, dumps(plan.settings))
             exchange.publish_all(tx, exchange.to_publish(self._session))
             tx.commit(is_asked=True)
-        return self.sync()
+        return self.sync(progress=progress)
 
     def remove(self) -> Fields:
         """Use no hub any more; return its settings. What was shared stays there and here."""
@@ -180,7 +201,7 @@ class Sharing:
 
     def take(self, conflict: str) -> Fields:
         """Carry out after all what a conflict is about; return the conflict."""
-        return exchange.settle(self._session, conflict, sharing.TAKE, None)
+        return exchange.settle(self._session, self._named(conflict), sharing.TAKE, None)
 
     def drop(self, conflict: str, reason: str) -> Fields:
         """Let go of what a conflict is about; return the conflict."""
@@ -189,7 +210,16 @@ class Sharing:
                 "invalid", "conflicts drop: a reason is missing",
                 f"holdfast conflicts drop {conflict} --reason TEXT",
             )  # fmt: skip
-        return exchange.settle(self._session, conflict, sharing.DROP, reason)
+        return exchange.settle(self._session, self._named(conflict), sharing.DROP, reason)
+
+    def _named(self, conflict: str) -> str:
+        """Return the whole id of the conflict with this id, or with the only one that begins so."""
+        ids = [str(one["id"]) for one in self.conflicts()]
+        found = [own_id for own_id in ids if own_id.startswith(conflict)]
+        if conflict not in ids and len(found) > 1:
+            why = f"conflicts: {len(found)} ids begin with {conflict!r}: {join_names(found)}"
+            raise Refused("ambiguous", why, "holdfast conflicts")
+        return found[0] if len(found) == 1 else conflict
 
     # How the last exchange ended
 

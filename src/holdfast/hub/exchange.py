@@ -13,11 +13,12 @@ import os
 from holdfast import formats
 from holdfast.core import diff, sharing
 from holdfast.core.json_text import dumps
+from holdfast.core.selection import ELSEWHERE
 from holdfast.errors import Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.formats.schema import is_safe, sanitised
 from holdfast.hub.contract import Forked
-from holdfast.keeper.replica import settings_of
+from holdfast.keeper.replica import id_of, settings_of
 from holdfast.storage.ledger import ACTIVE, HUB, MERGED, OWN_STREAM
 
 TYPE_CHECKING = False
@@ -40,8 +41,6 @@ AT_ONCE = 500
 _MAX_PULLS = 1_000
 _HELD = "held streams"
 """The fact that lists the streams with events of rules that this version does not know."""
-_ELSEWHERE = "@"
-"""What the name of a worktree begins with that is on another machine."""
 
 
 class Exchanged:
@@ -63,16 +62,19 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
     for _ in range(_MAX_PULLS):
         settings = settings_of(store) or {}
         pulled = hub.pull(settings.get("cursor", ""))
-        total = len(pulled.events)
-        for start in range(0, total, AT_ONCE):
-            part = pulled.events[start : start + AT_ONCE]
+        own = id_of(store)
+        # In the order of their streams, so that few folds have to begin again.
+        events = sorted(pulled.events, key=sharing.position_of)
+        for start in range(0, len(events), AT_ONCE):
+            part = events[start : start + AT_ONCE]
             done.streams += take_in(session, part)
-            done.pulled += len(part)
+            done.pulled += len([event for event in part if event["replica"] != own])
             if progress is not None:
-                progress("events", start + len(part), total)
+                total = sum(pulled.known.values())
+                progress("events", min(total, sum(_events_of(session).known().values())), total)
         if pulled.cursor != settings.get("cursor", ""):
             _keep_cursor(session, pulled.cursor)
-        if not total:
+        if not events:
             break
     try:
         done.pushed = _push(session, hub, pulled.known)
@@ -277,12 +279,7 @@ def _local_state(
 def _worktree_of(news: list[SharedEvent]) -> str:
     """Return the name of the worktree of a workflow that is on another machine."""
     name = str(news[0]["cause"]["by"].get("name", "")) if news else ""
-    return f"{_ELSEWHERE}{sanitised(name)}"
-
-
-def is_elsewhere(worktree: str) -> bool:
-    """Return whether a workflow's worktree is on another machine."""
-    return worktree.startswith(_ELSEWHERE)
+    return f"{ELSEWHERE}{sanitised(name)}"
 
 
 def _keep_apart(tx: Transaction, data: Fields, news: list[SharedEvent]) -> None:

@@ -10,7 +10,7 @@ import os
 import time
 
 from holdfast.adopt.findings import expiry_note, notes_to_brief, take_notes_to_brief
-from holdfast.core import json_text
+from holdfast.core import json_text, selection
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import find_task, is_active, unread
 from holdfast.core.workflow.lifecycle import completion_signal, next_feature, pending
@@ -211,8 +211,7 @@ class Keeper:
             if self.session.id and not is_holder:
                 args["new_context"] = self.awaits_briefing(stream, self.session.id)
             if moves:
-                args["branch"] = self.workspace.branch()
-                self.store.note(f"{state['id']} moved here, to branch {args['branch']}")
+                self._note_move(state, args)
             if moves or not is_active(state):
                 from holdfast.keeper import start
 
@@ -223,6 +222,15 @@ class Keeper:
             record_folders.clean_at_times(tx)
         self._mark_stale(receipt)
         return receipt
+
+    def _note_move(self, state: Workflow, args: Fields) -> None:
+        """Say from where a workflow moves here. From another machine, it keeps its branch."""
+        machine = selection.machine_of(state["worktree"])
+        if machine is None:
+            args["branch"] = self.workspace.branch()
+            self.store.note(f"{state['id']} moved here, to branch {args['branch']}")
+        else:
+            self.store.note(f"{state['id']} moved here from {machine}")
 
     def complete(
         self,
@@ -557,6 +565,7 @@ class Keeper:
             notes=list(dict.fromkeys(notes)),
             others=others,
             facts=facts,
+            machine=self.session.last_machine(state["id"]),
             is_named=self.needs_explicit_id(state),
         )
 

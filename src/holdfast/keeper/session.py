@@ -21,7 +21,7 @@ from holdfast.keeper.requests import (
     refuse_other_request,
 )
 from holdfast.keeper.transaction import Transaction
-from holdfast.storage.ledger import ACTIVE
+from holdfast.storage.ledger import ACTIVE, HUB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -423,6 +423,15 @@ class Session:
             return None
         completed = self.store.ledger.completed_by(self.id, MAX_CANDIDATES)
         return None if completed is None else completed.state
+
+    def last_machine(self, workflow: str) -> str | None:
+        """Return the other machine that changed a workflow last; ``None`` if this one did."""
+        if not self.store.ledger.fact(HUB):
+            return None
+        from holdfast.keeper.replica import id_of
+        from holdfast.storage.shared_events import SharedEvents
+
+        return SharedEvents(self.store.ledger).last_machine(workflow, id_of(self.store))
 
     def _note_holder(self, row: Fields) -> None:
         """Tell a person which live session works on the workflow that was selected for them."""

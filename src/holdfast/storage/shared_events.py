@@ -102,6 +102,15 @@ class SharedEvents:
         found = self.of_replica(replica, n - 1, 1)
         return found[0] if found and found[0]["n"] == n else None
 
+    def last_machine(self, stream: str, own: str) -> str | None:
+        """Return the name of the replica with a stream's last event, unless that is ``own``."""
+        query = (
+            "SELECT replica, name FROM replicas WHERE replica = (SELECT replica FROM shared_events"
+            " WHERE stream = ? ORDER BY lamport DESC, replica DESC, n DESC LIMIT 1)"
+        )
+        row = self._database.row(query, (stream,))
+        return None if row is None or row[0] == own else row[1]
+
     def _read(self, rows: Iterable[tuple[int, str, int, int]]) -> list[SharedEvent]:
         """Return the shared events of these rows, which are in the order of ``seq``."""
         events = []

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from holdfast.layers.graph import background, mcp_delivery
+from holdfast.system import detached
 from support.own_memory import OwnMemory
 from support.paths import SOURCE
 
@@ -22,8 +23,8 @@ def awake(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", SOURCE)
 
     def wait():
-        while background._started:
-            background._started.pop().wait(60)
+        while detached._started:
+            detached._started.pop().wait(60)
 
     yield wait
     wait()
@@ -60,7 +61,7 @@ def test_it_is_started_after_the_lock_is_free(memory, open_keeper, monkeypatch):
 def test_without_a_server_nothing_is_started(project, open_keeper, monkeypatch, awake, kept_by):
     monkeypatch.setenv("HOLDFAST_GRAPH", kept_by)
     open_keeper().start("apex", "one")
-    assert background._started == []
+    assert detached._started == []
 
 
 def test_a_hook_starts_nothing(memory, open_keeper, awake):
@@ -70,7 +71,7 @@ def test_a_hook_starts_nothing(memory, open_keeper, awake):
     awake()
     keeper.store.by = {"surface": "hook"}
     keeper.do("note_compaction", {"trigger": "auto"})
-    assert background._started == []
+    assert detached._started == []
 
 
 def test_one_delivers_and_looks_again_for_what_came_meanwhile(memory, open_keeper, monkeypatch):

@@ -20,7 +20,7 @@ from holdfast.cli.answer import (
     require_person,
 )
 from holdfast.cli.parser import WORKFLOW, Parameter, command
-from holdfast.cli.screen import Screen, count_cells, counted, format_pairs, pad
+from holdfast.cli.screen import ProgressBar, Screen, count_cells, counted, format_pairs, pad
 from holdfast.core.diff import path_text
 from holdfast.core.visible import clean, clean_exactly, clean_json
 from holdfast.errors import HoldfastError, Refused
@@ -41,7 +41,6 @@ _FIRST_EVENTS = 200
 _COMMIT_CHARS = 12
 _MAX_ASKED = 20
 """The number of workflows that are named before archiving them is confirmed."""
-_MIN_DRAWN, _BAR_COLUMNS = 10_000, 24
 _NOT_SHOWN_OF_START = ("record", "ttl", "base")
 _LEVEL_MARKS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
 _LAYER_MARKS = {"delivered": "completed", "current": "completed", "unavailable": "blocked"}
@@ -337,33 +336,11 @@ def _may_archive(rows: list[Fields], before: str) -> bool:
     "holdfast verify --all",
 )
 def verify(keeper: Keeper, args: Arguments) -> Answer:
-    bar = _ProgressBar() if sys.stderr.isatty() and not args["json"] else None
+    bar = ProgressBar.on_terminal(args)
     report = keeper.verify(everything=args["all"], progress=None if bar is None else bar.draw)
     if bar is not None:
         bar.clear()
     return _report_answer(report, "holdfast repair")
-
-
-class _ProgressBar:
-    """A bar on a terminal. What takes no time gets none."""
-
-    def __init__(self) -> None:
-        self._is_drawn = False
-
-    def draw(self, what: str, done: int, total: int) -> None:
-        """Draw the bar over the last one."""
-        if total < _MIN_DRAWN:
-            return
-        filled = _BAR_COLUMNS * done // total
-        bar = "#" * filled + "-" * (_BAR_COLUMNS - filled)
-        text = f"\r[{bar}] {done:,} of {total:,} {what}\033[K"
-        print(text, end="", file=sys.stderr, flush=True)
-        self._is_drawn = True
-
-    def clear(self) -> None:
-        """Remove the bar, if there is one."""
-        if self._is_drawn:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 @command("repair: put what is damaged aside and rebuild it; deletes nothing", "holdfast repair")

@@ -53,7 +53,7 @@ _COMMIT_CHARS = 12
 _PHASE_FIELDS = (
     "name", "status", "started_at", "completed_at", "approved", "claimed", "reason", "steps",
 )  # fmt: skip
-_GATE_FIELDS = (*OWN_GATE_FIELDS, "timeout")
+_GATE_FIELDS = (*OWN_GATE_FIELDS, "timeout", "replica", "machine", "output_digest")
 _RECIPE_OPTIONAL_COLUMNS = ("title", "source", "format")
 _RECIPE_FACTS = {
     "ttl": "ttl",
@@ -412,6 +412,8 @@ def gate_lines(
             ]
             if fields.get("instead_of"):
                 facts.append(f"instead of {fields['instead_of']}: {fields.get('reason', '')}")
+        if fields.get("machine"):
+            facts.append(f"on {fields['machine']}")
         if fields.get("last_run"):
             facts.append(screen.age(str(fields["last_run"])))
         free = {k: v for k, v in fields.items() if k not in _GATE_FIELDS and v is not None}

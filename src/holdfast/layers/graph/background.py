@@ -12,27 +12,22 @@ ledger, and the next change says it, once.
 from __future__ import annotations
 
 import os
-import sys
 
 from holdfast.errors import Fault, HoldfastError
+from holdfast.system.detached import start_detached
 from holdfast.workspace import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import subprocess
-
     from holdfast.layers import LayerSource
 
 LIMIT_S = 30
-SWITCH = "HOLDFAST_BACKGROUND"
 _LOCK_FILE = "graph-mcp.background"
 _NOTE_FILE = "graph-mcp.note"
 """What the next change has to say."""
 _TOLD_FILE = "graph-mcp.told"
 """What was said last and still holds: that the server is down, or may not be started."""
 _MAX_NOTE_BYTES = 4_000
-_started: list[subprocess.Popen[bytes]] = []
-"""The processes that this one has started and not waited for."""
 
 
 def start(source: LayerSource) -> None:
@@ -46,21 +41,7 @@ def start(source: LayerSource) -> None:
     except HoldfastError:
         return  # Everything that needs the settings says what is wrong with them.
     _say(source)
-    if os.environ.get(SWITCH) == "off":
-        return
-    import subprocess
-
-    _started[:] = [process for process in _started if process.poll() is None]
-    # Without -P, modules in the workspace would come before those of the interpreter.
-    words = [sys.executable, "-P", "-m", "holdfast", "sync", "--background"]
-    null = subprocess.DEVNULL
-    try:
-        process = subprocess.Popen(  # noqa: S603 - our own program, by our interpreter
-            words, cwd=root, stdin=null, stdout=null, stderr=null, start_new_session=True
-        )
-    except OSError:
-        return  # The next change, or ``holdfast sync``, makes up for it.
-    _started.append(process)
+    start_detached(["sync", "--background"], root)
 
 
 def _say(source: LayerSource) -> None:
