@@ -108,9 +108,7 @@ def _start(
     program = which("git", root)
     if program is None:
         return None
-    env = {**os.environ, **_ENVIRONMENT, "PATH": os.pathsep.join(_folders(root))}
-    for name in _REPOSITORY_VARIABLES:
-        env.pop(name, None)
+    env = {**environment(root), **_ENVIRONMENT}
     options = [word for setting in settings for word in ("-c", setting)]
     pipe = subprocess.PIPE
     try:
@@ -123,6 +121,12 @@ def _start(
         )
     except OSError:
         return None
+
+
+def environment(root: str) -> dict[str, str]:
+    """Return our environment, without another repository, and with the PATH outside of this one."""
+    env = {key: value for key, value in os.environ.items() if key not in _REPOSITORY_VARIABLES}
+    return {**env, "PATH": os.pathsep.join(_folders(root))}
 
 
 def which(name: str, root: str | None = None) -> str | None:

@@ -69,14 +69,21 @@ if TYPE_CHECKING:
 class Pulled:
     """The answer to ``pull``."""
 
-    __slots__ = ("cursor", "events", "known")
+    __slots__ = ("cursor", "events", "flaws", "is_all", "known")
 
-    def __init__(self, events: list[SharedEvent], cursor: str, known: dict[str, int]) -> None:
+    def __init__(
+        self, events: list[SharedEvent], cursor: str, known: dict[str, int], *,
+        is_all: bool = False, flaws: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.events = events
         self.cursor = cursor
         """What to give to the next ``pull``. The order of a hub means nothing else."""
         self.known = known
         """The highest ``n`` that the hub has of each replica."""
+        self.is_all = is_all
+        """True if the hub is known to have no more at this moment: there is no need to ask."""
+        self.flaws = flaws
+        """What was left out because it is damaged, or no event: a sentence for each."""
 
 
 class Lease:

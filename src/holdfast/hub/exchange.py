@@ -18,6 +18,7 @@ from holdfast.errors import Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.formats.schema import is_safe, sanitised
 from holdfast.hub.contract import Forked
+from holdfast.hub.events import flaw_of
 from holdfast.keeper.replica import id_of, settings_of
 from holdfast.storage.ledger import ACTIVE, HUB, MERGED, OWN_STREAM
 
@@ -63,6 +64,8 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
         settings = settings_of(store) or {}
         pulled = hub.pull(settings.get("cursor", ""))
         own = id_of(store)
+        for flaw in pulled.flaws:
+            store.note(flaw)
         # In the order of their streams, so that few folds have to begin again.
         events = sorted(pulled.events, key=sharing.position_of)
         for start in range(0, len(events), AT_ONCE):
@@ -74,7 +77,7 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
                 progress("events", min(total, sum(_events_of(session).known().values())), total)
         if pulled.cursor != settings.get("cursor", ""):
             _keep_cursor(session, pulled.cursor)
-        if not events:
+        if pulled.is_all or not events:
             break
     try:
         done.pushed = _push(session, hub, pulled.known)
@@ -129,6 +132,7 @@ def take_in(session: Session, events: list[SharedEvent]) -> list[str]:
         replica = tx.replica
         if replica is None:
             return []
+        events = [event for event in events if _is_sound(session, event)]
         own = [event for event in events if event["replica"] == replica.id]
         if own:
             _check_own(tx, replica, own)
@@ -142,6 +146,14 @@ def take_in(session: Session, events: list[SharedEvent]) -> list[str]:
             merge(tx, stream, news)
         tx.commit(is_asked=True)
     return list(fresh)
+
+
+def _is_sound(session: Session, event: SharedEvent) -> bool:
+    """Return whether an event has the form of one; note what is wrong with another."""
+    why = flaw_of(event)
+    if why is not None:
+        session.store.note(f"an event of the hub was left out: {why}")
+    return why is None
 
 
 def _check_own(tx: Transaction, replica: Replica, events: list[SharedEvent]) -> None:

@@ -376,6 +376,15 @@ class Disk:
         except OSError:
             pass
 
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder with all that is in it. A link is removed itself, never followed."""
+        import shutil
+
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            self.remove(path)
+
     def lock(self, path: str, wait_s: float) -> int:
         """Take an exclusive kernel lock and return its descriptor.
 
