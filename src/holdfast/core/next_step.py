@@ -160,7 +160,7 @@ def next_step(
     else:
         step = _needed(state, phase, facts) or _leave(state, phase, facts)
     if facts is not None and "elsewhere" in facts:
-        about = f"its files are in {facts['elsewhere']}: go on there, or bring it here"
+        about = f"its files are {facts['elsewhere']}: go on there, or bring it here"
         return NextStep(about, ["resume", state["id"]])
     if facts is not None and facts.get("notes_over"):
         step = _step_after_notes(state, facts["notes_over"], step)

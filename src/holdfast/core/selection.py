@@ -92,6 +92,14 @@ def machine_of(worktree: str) -> str | None:
     return worktree[1:] if worktree.startswith(ELSEWHERE) else None
 
 
+def whereabouts(worktree: str, root: str | None) -> str:
+    """Return in words where a workflow is that is not here; ``root`` is its worktree's folder."""
+    machine = machine_of(worktree)
+    if machine is not None:
+        return f"on another machine ({machine})"
+    return f"in another worktree ({root or worktree})"
+
+
 def may_be_same(born: int | None, other: int | None) -> bool:
     """Return whether two processes with one pid may be the same process, by their start times."""
     return born is None or other is None or born == other

@@ -459,6 +459,26 @@ def _graph(installation: Installation) -> Results:
         yield "good", f"the memory graph ({layer['target']}) {where}", ""
 
 
+def _hub(installation: Installation) -> Results:
+    """Say how the last exchange with the hub ended, and whether something is to be settled."""
+    if not installation.keeper.store.ledger.exists():
+        return
+    from holdfast.hub import Sharing
+
+    status = Sharing(installation.keeper).status()
+    if status["hub"] is None:
+        return
+    where, last = f"{status['hub']['kind']} {status['hub']['where']}", status["last"]
+    if last.get("failed"):
+        yield "bad", last["failed"], "holdfast hub sync"
+    elif status["conflicts"]:
+        yield "bad", f"{where}: {_count(status['conflicts'], 'conflict')}", "holdfast conflicts"
+    else:
+        yield "good", f"{where}: {_count(status['unsent'], 'event')} to be sent", ""
+    for stream in status["held"]:
+        yield "bad", f"{stream} has events of a newer Holdfast, and waits for it", _INSTALL_HINT
+
+
 def _notes(installation: Installation) -> Results:
     """List the workflows in an agent's notes that a compaction would adopt."""
     documents = agent_notes.detect(installation.root)
@@ -540,6 +560,7 @@ _CHECKS: tuple[tuple[str, Callable[[Installation], Results]], ...] = (
     ("journal", _journal),
     ("memory", _memory),
     ("graph", _graph),
+    ("hub", _hub),
     ("notes", _notes),
     ("reading", _reading),
     ("last compaction", _last("context_compacted")),

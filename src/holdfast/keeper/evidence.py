@@ -8,7 +8,7 @@ that time.
 from __future__ import annotations
 
 from holdfast.core.refusal import Refusal
-from holdfast.core.selection import other_branch
+from holdfast.core.selection import other_branch, whereabouts
 from holdfast.core.workflow import own_branch
 from holdfast.core.workflow.evidence import shows_nothing
 from holdfast.core.workflow.needs import CHECK, CLAIM, RUN, evidence_of, with_stale_gates
@@ -57,8 +57,8 @@ class Evidence:
         """
         state = self._session.look(target.get("workflow"))
         if state["worktree"] != self._workspace.name:
-            root = self._workspace.root_of(state["worktree"]) or state["worktree"]
-            message = f"{state['id']} belongs to another worktree ({root})"
+            root = self._workspace.root_of(state["worktree"])
+            message = f"{state['id']} is active {whereabouts(state['worktree'], root)}"
             hint = f"go on there, or bring it here: holdfast resume {state['id']}"
             raise Refused("elsewhere", message, hint)
         return state

@@ -7,6 +7,7 @@ so it is read only where a gate that was run may be stale.
 from __future__ import annotations
 
 from holdfast.core.workflow import is_active, next_phases, remaining_phases
+from holdfast.core.selection import whereabouts
 from holdfast.core.workflow.needs import needs_of, was_run
 from holdfast.errors import HoldfastError
 
@@ -50,7 +51,7 @@ class Facts:
         facts: Fields = {}
         if state["worktree"] != self._workspace.name:
             root = self._workspace.root_of(state["worktree"])
-            facts["elsewhere"] = root or state["worktree"]
+            facts["elsewhere"] = whereabouts(state["worktree"], root)
         if "branch" in needs or "commit" in needs:
             facts |= self.of_git(state)
         if "gates" in needs:
