@@ -6,8 +6,8 @@ so it is read only where a gate that was run may be stale.
 
 from __future__ import annotations
 
-from holdfast.core.workflow import is_active, next_phases, remaining_phases
 from holdfast.core.selection import whereabouts
+from holdfast.core.workflow import is_active, next_phases, remaining_phases
 from holdfast.core.workflow.needs import needs_of, was_run
 from holdfast.errors import HoldfastError
 
