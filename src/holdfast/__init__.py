@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.errors import Fault, HoldfastError, Refused
+    from holdfast.hub import Sharing
     from holdfast.initiatives import Initiatives
     from holdfast.keeper import Keeper, Receipt
     from holdfast.loops import Loops
@@ -18,6 +19,7 @@ __all__ = [
     "Loops",
     "Receipt",
     "Refused",
+    "Sharing",
     "__version__",
 ]
 
@@ -29,6 +31,7 @@ _HOMES = {
     "Loops": "holdfast.loops",
     "Receipt": "holdfast.keeper",
     "Refused": "holdfast.errors",
+    "Sharing": "holdfast.hub",
 }
 
 

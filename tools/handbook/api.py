@@ -22,6 +22,7 @@ HOMES = {
     "Evidence": ("holdfast.keeper.evidence", "`keeper.evidence()`"),
     "Loops": ("holdfast.loops", "`Loops(keeper)`"),
     "Initiatives": ("holdfast.initiatives", "`Initiatives(keeper)`"),
+    "Sharing": ("holdfast.hub", "`Sharing(keeper)`"),
     "Interviews": ("holdfast.keeper.logs", "`keeper.interviews()`"),
     "Delegations": ("holdfast.keeper.logs", "`keeper.delegations()`"),
     "Memory": ("holdfast.layers.memory", "`keeper.memory()`"),
