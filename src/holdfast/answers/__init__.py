@@ -245,6 +245,10 @@ def step_to_choose(error: Fields, keeper: Keeper, words: list[str]) -> NextStep 
         case "ambiguous" if error["hint"].startswith("name one: "):
             meaning = f"one of {join_names(details['candidates'])}"
             return NextStep("name the workflow", words, ID=meaning).named("ID")
+        case "held" if "until" in details:
+            own = [] if not keeper.session.id or keeper.session.pid else [keeper.session.id]
+            session = ["--session", *own] if own else []
+            return NextStep("take other work", ["pool", "take", *session])
         case "held":
             start = ["start", "RECIPE", "SUBJECT"]
             if keeper.session.id and keeper.session.pid is None:

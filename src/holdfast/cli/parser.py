@@ -40,7 +40,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Workflows": {
         "start": "workflow", "recipes": "workflow", "status": "workflow", "show": "workflow",
         "resume": "workflow", "log": "upkeep", "watch": "watch", "complete": "workflow",
-        "abandon": "workflow", "rename": "workflow",
+        "abandon": "workflow", "rename": "workflow", "pool": "pool",
     },
     "Progress": {
         "advance": "progress", "phase": "progress", "step": "progress", "task": "progress",
@@ -308,6 +308,11 @@ class WordReader:
                 raise self._usage(f"{option.name} (argument {position}) {but}")
             self.values[option.into] = True
             return
+        if not attached and option.value.startswith("["):
+            following = self.words[position : position + 1]
+            if not following or not following[0].isdigit():
+                self.values[option.into] = ""
+                return
         if not attached:
             message = f"{name} (argument {position}) needs a value, {option.value}, but"
             if position == len(self.words):

@@ -141,6 +141,8 @@ class Keeper:
         again: bool = False,
         initiative: str | None = None,
         milestone: str | None = None,
+        labels: Sequence[str] = (),
+        after: Sequence[str] = (),
         workflow: str | None = None,
         id: str | None = None,
     ) -> Receipt:
@@ -152,13 +154,14 @@ class Keeper:
         plan = start.prepare(
             self.session, recipe, subject, title=title, tasks=tasks, phases=phases, reading=reading,
             reminders=reminders, context=plain(context or {}), branch=branch, ttl=ttl,
-            initiative=initiative, milestone=milestone,
+            initiative=initiative, milestone=milestone, labels=labels, after=after,
         )  # fmt: skip
         asked: Fields = {
             "recipe": recipe, "subject": subject, "title": title, "tasks": tasks, "phases": phases,
             "reading": reading, "reminders": reminders, "context": context, "of_branch": branch,
             "ttl": ttl, "initiative": initiative, "milestone": milestone, "replace": replace,
-            "again": again,
+            "again": again, **({"labels": labels} if labels else {}),
+            **({"after": after} if after else {}),
         }  # fmt: skip
         request_digest = fingerprint("start", asked)
         try:
@@ -175,14 +178,13 @@ class Keeper:
                 "recipe_name": recipe, "subject": subject, "title": title, "tasks": list(tasks),
                 "phases": list(phases), "reading": list(reading), "reminders": list(reminders),
                 "context": plain(context or {}), "branch": branch, "ttl": ttl,
-                "initiative": initiative, "milestone": milestone,
+                "initiative": initiative, "milestone": milestone, "labels": list(labels),
+                "after": list(after),
             }  # fmt: skip
             return offline_queue.queue_start(self.session, server, words, id, request_digest)
 
     def resume(self, *, workflow: str | None = None, id: str | None = None) -> Receipt:
         """Bind a workflow to this session and worktree; reopen it if it had ended."""
-        from holdfast.keeper import record_folders
-
         request_digest = fingerprint("resume", {"workflow": workflow})
         with self.session.transaction() as tx:
             repeated = self.session.repeat(tx, id, request_digest=request_digest)
@@ -200,27 +202,34 @@ class Keeper:
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
-            args: Fields = {"worktree": self.workspace.name, **self.session.binding(tx, state)}
-            moves = state["worktree"] != self.workspace.name
-            if state["recipe"]["format"] == "loop" and (moves or not is_active(state)):
-                from holdfast.keeper.record_folders import bring_here
-
-                args["record"] = bring_here(tx, state)
-            holder = state["session"]
-            is_holder = holder is not None and holder["id"] == self.session.id
-            if self.session.id and not is_holder:
-                args["new_context"] = self.awaits_briefing(stream, self.session.id)
-            if moves:
-                self._note_move(state, args)
-            if moves or not is_active(state):
-                from holdfast.keeper import start
-
-                more = f", then holdfast resume {state['id']}"
-                start.check_slot(self.session, tx, state["recipe"]["format"], stream, more)
-            receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
-            receipt.resumed = True
-            record_folders.clean_at_times(tx)
+            self.session.check_lease(tx, stream)
+            receipt = self.take_up(tx, stream, id)
         self._mark_stale(receipt)
+        return receipt
+
+    def take_up(self, tx: Transaction, stream: str, id: str | None) -> Receipt:
+        """Bind a loaded workflow to this session and worktree, and commit; reopen it if ended."""
+        from holdfast.keeper import record_folders
+
+        state: Workflow = tx.load(stream)
+        args: Fields = {"worktree": self.workspace.name, **self.session.binding(tx, state)}
+        moves = state["worktree"] != self.workspace.name
+        if state["recipe"]["format"] == "loop" and (moves or not is_active(state)):
+            args["record"] = record_folders.bring_here(tx, state)
+        holder = state["session"]
+        is_holder = holder is not None and holder["id"] == self.session.id
+        if self.session.id and not is_holder:
+            args["new_context"] = self.awaits_briefing(stream, self.session.id)
+        if moves:
+            self._note_move(state, args)
+        if moves or not is_active(state):
+            from holdfast.keeper import start
+
+            more = f", then holdfast resume {state['id']}"
+            start.check_slot(self.session, tx, state["recipe"]["format"], stream, more)
+        receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
+        receipt.resumed = True
+        record_folders.clean_at_times(tx)
         return receipt
 
     def _note_move(self, state: Workflow, args: Fields) -> None:

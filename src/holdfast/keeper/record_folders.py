@@ -56,6 +56,7 @@ def abandon_all(tx: Transaction, reason: str | None) -> list[Fields]:
     for row in list_active_here(tx.store):
         state = tx.load(row["id"])
         if state is not None and is_active(state):
+            tx.check_lease(row["id"])
             tx.do(row["id"], "abandon_workflow", {"reason": reason})
             tx.commit()
             abandoned.append(row)

@@ -9,7 +9,7 @@ from holdfast.adopt.findings import REPLACED
 from holdfast.core import selection
 from holdfast.core import time as times
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import is_floating
+from holdfast.core.workflow import is_active, is_floating
 from holdfast.core.workflow.lifecycle import completion_signal
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.formats import aggregate_of, is_workflow, stream_of
@@ -21,7 +21,7 @@ from holdfast.keeper.requests import (
     refuse_other_request,
 )
 from holdfast.keeper.transaction import Transaction
-from holdfast.storage.ledger import ACTIVE, HUB
+from holdfast.storage.ledger import ACTIVE, HUB, POOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,10 +172,32 @@ class Session:
         The first change of a session that is not bound binds it.
         """
         drafts = tx.decide(stream, kind, args)
+        if drafts:
+            self.check_lease(tx, stream)
         if drafts and self._is_first_change(tx, stream):
             binding = tx.decide(stream, "resume_workflow", {"session": self.bound(tx)})
             drafts = [*binding, *drafts]
-        return tx.append(stream, drafts, (kind, args), id=id)
+        events = tx.append(stream, drafts, (kind, args), id=id)
+        if drafts and (kind == "end_session" or not is_active(tx.load(stream))):
+            self.end_lease(tx, stream)
+        return events
+
+    def check_lease(self, tx: Transaction, stream: str) -> None:
+        """Raise ``Refused`` (held) if the caller is an agent and another one's lease runs.
+
+        Renew the caller's own lease if half of its time is over.
+        """
+        if self.store.ledger.fact(POOL):
+            from holdfast.keeper import leases
+
+            leases.check(self, tx, stream)
+
+    def end_lease(self, tx: Transaction, stream: str) -> None:
+        """End the lease of a stream whose work has ended, or whose holder has."""
+        if self.store.ledger.fact(POOL):
+            from holdfast.keeper import leases
+
+            leases.end(self.store, tx, stream)
 
     def _is_first_change(self, tx: Transaction, stream: str) -> bool:
         """Return whether this session has no workflow yet, and may have this one.
@@ -401,6 +423,12 @@ class Session:
         """Return the row of the selected workflow, or a refusal."""
         ledger, here, asker = self.store.ledger, self.workspace, self.asker()
         own = [stream.row for stream in ledger.active_of_session(self.id, self.pid)]
+        if not own and ledger.fact(POOL):
+            from holdfast.keeper import leases
+
+            lost = leases.lost_by(self)
+            if lost is not None:
+                return lost
         rows = (
             [row for row in own if asker.owns(row)]
             or ledger.rows(f"{_HERE} {_NEWEST}", here.name, asker.branch)
@@ -452,6 +480,7 @@ class Session:
     def live(self, rows: list[Fields]) -> set[str]:
         """Return the ids of the sessions in these rows that still run."""
         now_ms = self.store.now_ms()
+        leased = self._running_leases() if rows else {}
         live = set()
         running: dict[tuple[int, int | None], bool] = {}
         for row in rows:
@@ -465,9 +494,17 @@ class Session:
                 is_live = running[process]
             else:
                 is_live = not times.is_past(now_ms, row["updated_at"], SESSION_LIVES)
-            if is_live:
+            if is_live or leased.get(row["id"]) == binding["id"]:
                 live.add(binding["id"])
         return live
+
+    def _running_leases(self) -> dict[str, str]:
+        """Return the holder of each stream that has a running lease."""
+        if not self.store.ledger.fact(POOL):
+            return {}
+        from holdfast.keeper import leases
+
+        return leases.running(self.store)
 
     def binding(self, tx: Transaction, state: Workflow) -> Fields:
         """Return the arguments that bind a workflow to this session.

@@ -9,7 +9,7 @@ import os
 
 from holdfast import formats
 from holdfast.adopt import unknown_workflows
-from holdfast.core import task_lists
+from holdfast.core import selection, task_lists
 from holdfast.core.json_text import md5_of
 from holdfast.core.record_formats import FORMATS, slug
 from holdfast.core.time import age
@@ -68,6 +68,8 @@ def prepare(
     ttl: str | None = None,
     initiative: str | None = None,
     milestone: str | None = None,
+    labels: Sequence[str] = (),
+    after: Sequence[str] = (),
 ) -> StartPlan:
     """Return a plan with all arguments that do not depend on other workflows; raise ``Refused``."""
     store = session.store
@@ -96,6 +98,8 @@ def prepare(
         "reminders": list(dict.fromkeys(reminders)),
         "context": own_context,
     }
+    args |= {"labels": list(dict.fromkeys(labels))} if labels else {}
+    args |= {"after": list(dict.fromkeys(after))} if after else {}
     if initiative is not None or milestone is not None:
         args["initiative"] = initiative_for_workflow(session, initiative, milestone)
     optional = {
@@ -105,6 +109,7 @@ def prepare(
     args |= {name: value for name, value in optional.items() if value is not None}
     initial = {
         "tasks": tasks, "required reading": reading, "reminders": reminders, "context": context,
+        "labels": labels, "what comes before": after,
     }  # fmt: skip
     return StartPlan(args, _stem(recipe, subject), initial)
 
@@ -251,9 +256,10 @@ def carry_out(
             root = store.workspace.root_of(existing["worktree"])
             raise Refused(
                 "elsewhere",
-                f"{existing['id']} is active in another worktree ({root or existing['worktree']})",
+                f"{existing['id']} is active {selection.whereabouts(existing['worktree'], root)}",
                 f"go on there, or bring it here: holdfast resume {existing['id']}",
             )
+        session.check_lease(tx, existing["id"])
         args = session.binding(tx, existing)
         receipt = session.committed(
             tx, existing["id"], tx.do(existing["id"], "resume_workflow", args, id)
@@ -269,7 +275,12 @@ def carry_out(
     if not replace:
         check_slot(session, tx, format_name, plan.id, _REPLACE)
         _check_overlap(session, plan, overlapping)
+    if "after" in plan.args:
+        from holdfast.keeper.order import check_order
+
+        check_order(session, "start", plan.id, plan.args["after"])
     for taken in (*_slot_holders(tx, format_name, plan.id), *overlapping):
+        session.check_lease(tx, taken["id"])
         # Raise ``Refused`` now, before the other workflow is abandoned.
         tx.decide(plan.id, "start_workflow", plan.args)
         reason = f"replaced by {plan.id}"

@@ -205,6 +205,10 @@ class Transaction:
 
     # Changing
 
+    def check_lease(self, stream: str) -> None:
+        """Raise ``Refused`` (held) if the caller is an agent and another one's lease runs."""
+        self._session.check_lease(self, stream)
+
     def repeat(
         self, id: str | None, *, log: str | None = None, workflow: str | None = None,
         request_digest: str = "",

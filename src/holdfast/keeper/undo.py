@@ -44,6 +44,7 @@ def undo(session: Session, *, workflow: str | None = None, id: str | None = None
             state = tx.load(stream)
             command = "undo_change", _last_change(store, stream)
             drafts = tx.decide(stream, *command)
+            session.check_lease(tx, stream)
             if not is_active(state):
                 more = f", then holdfast undo -w {stream}"
                 start.check_slot(session, tx, state["recipe"]["format"], stream, more)

@@ -383,6 +383,7 @@ class Loops:
             page_files.take_in(tx, stream)
             before: Workflow = tx.load(stream)
             open_units = _open_units(before) if before["tasks"] else ["no unit was planned"]
+            self._session.check_lease(tx, stream)
             state, seqs = archive.archive(tx, stream, id, outcome)
             if open_units:
                 self._store.note(f"it was not finished: {', '.join(open_units)}")

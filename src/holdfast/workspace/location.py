@@ -10,7 +10,7 @@ from errno import EACCES, EPERM, EROFS
 from os.path import samestat
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
-from holdfast.core.json_text import is_encodable
+from holdfast.core.json_text import digest, is_encodable
 from holdfast.core.record_formats import FORMATS
 from holdfast.errors import Fault, Refused, not_writable
 
@@ -28,6 +28,8 @@ INSTALLED = "installed.json"
 RECOVERED = ".recovered"
 """Added to the name of a ledger that a repair made and has not put in place yet."""
 _UNREAD = "unread"
+_LEASE = "lease-"
+_MAX_DUE_BYTES = 20
 OLD_LEDGER = "ledger.ndjson"
 """The file name of a version 0.1 ledger."""
 TEAM_SETTINGS = os.path.join(".claude", "holdfast.toml")
@@ -218,6 +220,22 @@ class Workspace:
         The hook that runs whenever an agent reads a file checks only that this file exists.
         """
         return os.path.join(self.home, _UNREAD)
+
+    def lease_mark(self, session: str) -> str:
+        """Return the path of the file that exists while a session holds a lease."""
+        return os.path.join(self.home, f"{_LEASE}{digest(session.encode(errors='replace'))[:16]}")
+
+    def is_lease_due(self, session: str, now_ms: int) -> bool:
+        """Return True if a session holds a lease that is to be renewed. Mostly, this is one stat.
+
+        The file says when, in milliseconds since 1970.
+        """
+        path = self.lease_mark(session)
+        try:
+            due = (read_start(path, _MAX_DUE_BYTES) or b"") if os.path.lexists(path) else b""
+        except OSError:
+            return False
+        return due.isdigit() and int(due) <= now_ms
 
     def has_records(self) -> bool:
         """Return True if any file or folder of records exists."""

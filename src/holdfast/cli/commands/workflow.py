@@ -98,6 +98,8 @@ _INNER_PHASES = {
     Parameter("--again", "begin it once more, although this session has completed it"),
     Parameter("--initiative NAME", "the initiative it is for", names="initiative"),
     Parameter("--milestone ID", "and its milestone (alone: of the current one)", names="milestone"),
+    Parameter("--label LABEL...", "a label, by which agents choose work", into="labels"),
+    Parameter("--after ID...", "a workflow to be completed before", into="after", names="workflow"),
     "holdfast start dev docs/plan.md --task 'Write the parser' --task 'Test it'",
     "holdfast start custom --title 'Move to v2' --phase prepare --phase migrate",
 )

@@ -493,8 +493,9 @@ def _given_back(now: Workflow, restored: Workflow) -> list[str]:
     elif phase is not None and phase != find_phase(now, now["phase"]):
         lines.append(f"phase {phase['name']} is {phase['status'].replace('_', ' ')} again")
     lines += _tasks_back(now, restored)
+    lists: tuple[Fields, Fields] = ({**now}, {**restored})
     for name, noun in _NAMED_LISTS.items():
-        was, came = now.get(name, ()), restored.get(name, ())  # type: ignore[call-overload]
+        was, came = (state.get(name, ()) for state in lists)
         lines += [f"{noun} is back: {_short(text)}" for text in came if text not in was]
         lines += [f"{noun} is gone: {_short(text)}" for text in was if text not in came]
     for key in {**now["context"], **restored["context"]}:

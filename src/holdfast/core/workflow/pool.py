@@ -34,12 +34,13 @@ def is_name(text: object) -> bool:
 
 def bad_names(tried: str, what: str, names: object) -> Refusal | None:
     """Return a refusal if one of these is no label, or no name of a workflow."""
-    if not isinstance(names, list) or not all(map(is_name, names)):
-        shown = next((name for name in names if not is_name(name)), "") if names else ""
-        why = f"{tried}: {str(shown)[:40]!r} is no {what}"
+    known = names if isinstance(names, list) else [names]
+    bad = [name for name in known if not is_name(name)]
+    if bad:
+        why = f"{tried}: {str(bad[0])[:40]!r} is no {what}"
         return Refusal("invalid", why, f"give one word of up to {_MAX_CHARACTERS} characters")
-    if len(names) > MAX_NAMES:
-        why = f"{tried}: {len(names)} are too many; the limit is {MAX_NAMES}"
+    if len(known) > MAX_NAMES:
+        why = f"{tried}: {len(known)} are too many; the limit is {MAX_NAMES}"
         return Refusal("too_many", why, "leave some out")
     return None
 

@@ -1,0 +1,191 @@
+"""Leases of workflows: who took one from the pool, until when, and what that forbids to others.
+
+A lease is for a session. While it runs, changes by other agents are refused; a person is not held
+up by it. Every change of its holder past half of its time renews it, in the same transaction. One
+that ran out belongs to its holder until somebody takes the work.
+
+A lease that a hub gave (``is_hub``) is renewed at the hub, in the background. What its holder
+records meanwhile carries its epoch, by which the hub knows whether it was lost.
+
+A small file beside the ledger tells the hooks of a session, with a single ``stat``, that it holds a
+lease, and when that is to be renewed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.core.time import iso
+from holdfast.errors import Refused
+from holdfast.storage.leases import Leases
+from holdfast.storage.ledger import POOL
+from holdfast.system.detached import start_detached
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.refusal import Refusal
+    from holdfast.core.types import Fields
+    from holdfast.keeper.session import Session
+    from holdfast.keeper.store import Store
+    from holdfast.keeper.transaction import Transaction
+
+_LOST = "lost "
+"""The beginning of the name of the fact that has the workflow which a session lost to another."""
+ELSEWHERE = 0
+"""The time of a lease that a session of another machine has, and renews there."""
+_TRY_AGAIN_MS = 15_000
+"""The time between two renewals in the background, where a hub does not answer."""
+
+
+def is_running(lease: Fields | None, now_ms: int) -> bool:
+    return lease is not None and bool(lease["holder"]) and lease["until_ms"] > now_ms
+
+
+def running(store: Store) -> dict[str, str]:
+    """Return the holder of each stream whose lease runs."""
+    now_ms = store.now_ms()
+    leases = Leases(store.ledger).all()
+    return {lease["stream"]: lease["holder"] for lease in leases if is_running(lease, now_ms)}
+
+
+def check(session: Session, tx: Transaction, stream: str) -> None:
+    """Raise ``Refused`` (held) if another holder's lease forbids this caller's change.
+
+    Renew the caller's own lease if half of its time is over.
+    """
+    lease = Leases(session.store.ledger).of(stream)
+    if lease is None or not lease["holder"]:
+        return
+    if session.id and lease["holder"] == session.id:
+        if _is_due(lease, session.store.now_ms()):
+            _renew(session.store, tx, lease)
+    elif is_running(lease, session.store.now_ms()) and not session.is_person:
+        raise held(lease)
+
+
+def held(lease: Fields) -> Refused:
+    until = iso(lease["until_ms"])
+    return Refused(
+        "held",
+        f"{lease['holder'][:80]} has taken {lease['stream']} from the pool, until {until}",
+        "holdfast pool take",
+        holder=lease["holder"], until=until,
+    )  # fmt: skip
+
+
+def take(
+    session: Session, tx: Transaction, stream: str, ttl_s: float, *, epoch: int = 0,
+    is_hub: bool = False,
+) -> Fields:  # fmt: skip
+    """Give this session the lease of a stream; return it. An earlier holder has lost it."""
+    store = session.store
+    assert session.id, "a lease is for a session"
+    leases = Leases(store.ledger)
+    before = leases.of(stream)
+    tx.put_fact(POOL, "1")
+    is_here = before is not None and before["ttl_s"] != ELSEWHERE
+    if before is not None and is_here and before["holder"] not in ("", session.id):
+        tx.put_fact(f"{_LOST}{before['holder']}", stream)
+    until_ms = store.now_ms() + int(ttl_s * 1_000)
+    leases.put(stream, session.id, ttl_s, until_ms, epoch=epoch, is_hub=is_hub)
+    tx.put_fact(f"{_LOST}{session.id}", "")
+    write_mark(store, session.id)
+    if before is not None and is_here and before["holder"]:
+        write_mark(store, before["holder"])
+    lease = leases.of(stream)
+    assert lease is not None
+    return lease
+
+
+def end(store: Store, tx: Transaction, stream: str) -> None:
+    """End the lease of a stream, if it has one."""
+    leases = Leases(store.ledger)
+    lease = leases.of(stream)
+    if lease is not None and lease["holder"]:
+        tx.begin()
+        leases.end(stream)
+        write_mark(store, lease["holder"])
+        if lease["is_hub"]:
+            # It gets the last changes before the lease is given back there.
+            start_detached(["pool", "renew"], store.workspace.root)
+
+
+def note_elsewhere(
+    store: Store, tx: Transaction, stream: str, holder: str, epoch: int, left_s: float
+) -> None:
+    """Note that the hub has given a stream to a session of another machine."""
+    leases = Leases(store.ledger)
+    before = leases.of(stream)
+    until_ms = store.now_ms() + int(max(0.0, left_s) * 1_000)
+    tx.put_fact(POOL, "1")
+    leases.put(stream, holder, ELSEWHERE, until_ms, epoch=epoch)
+    if before is not None and before["holder"] and before["ttl_s"] != ELSEWHERE:
+        tx.put_fact(f"{_LOST}{before['holder']}", stream)
+        write_mark(store, before["holder"])
+
+
+def lost_by(session: Session) -> Refusal | None:
+    """Return the refusal of a session that lost its workflow to another, and has no other one."""
+    from holdfast.core.refusal import Refusal
+
+    ledger = session.store.ledger
+    stream = ledger.fact(f"{_LOST}{session.id}") if session.id else ""
+    if not stream:
+        return None
+    lease = Leases(ledger).of(stream)
+    who = lease["holder"][:80] if lease is not None and lease["holder"] else "another session"
+    why = f"your lease of {stream} ran out, and {who} has taken it"
+    return Refusal("held", why, "holdfast pool take", candidates=[stream], holder=who)
+
+
+# Renewal
+
+
+def _is_due(lease: Fields, now_ms: int) -> bool:
+    return now_ms >= _due_ms(lease)
+
+
+def _due_ms(lease: Fields) -> int:
+    """Return when half of a lease's time is over."""
+    due: int = lease["until_ms"] - int(lease["ttl_s"] * 500)
+    return due
+
+
+def _renew(store: Store, tx: Transaction, lease: Fields) -> None:
+    """Renew a lease; have one of a hub renewed there, in the background."""
+    tx.begin()
+    now_ms, holder = store.now_ms(), lease["holder"]
+    if not lease["is_hub"]:
+        Leases(store.ledger).renew(lease["stream"], now_ms + int(lease["ttl_s"] * 1_000))
+        write_mark(store, holder)
+    elif store.workspace.is_lease_due(holder, now_ms):
+        write_mark(store, holder, not_before_ms=now_ms + _TRY_AGAIN_MS)
+        start_detached(["pool", "renew", "--session", holder], store.workspace.root)
+
+
+def renew_due(session: Session) -> None:
+    """Renew this session's leases of which half of the time is over."""
+    store = session.store
+    with session.transaction() as tx:
+        for lease in Leases(store.ledger).held_by(session.id or ""):
+            if _is_due(lease, store.now_ms()):
+                _renew(store, tx, lease)
+        write_mark(store, session.id or "", not_before_ms=store.now_ms() + 1)
+
+
+def write_mark(store: Store, holder: str, *, not_before_ms: int = 0) -> None:
+    """Bring the file up to date that says when a session has to renew a lease.
+
+    It is a hint alone: if it cannot be written, the session's changes renew the lease all the same.
+    """
+    path = store.workspace.lease_mark(holder)
+    if holder != store.by.get("session") and not os.path.lexists(path):
+        return  # It is nobody's here, or of another machine.
+    due = [_due_ms(lease) for lease in Leases(store.ledger).held_by(holder)]
+    try:
+        if due:
+            store.disk.replace_view(path, str(max(min(due), not_before_ms)).encode())
+        else:
+            store.disk.remove(path)
+    except OSError:
+        return
