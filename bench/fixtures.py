@@ -126,7 +126,7 @@ class Workspace:
                     workflow = f"dev-{name[0]}{len(self.ids):03}{position:05}"
                     own = text.replace(self.ids[0], workflow)
                     own = own.replace("features/00000.md", f"features/{workflow}.md")
-                    tx.append(workflow, json.loads(own))
+                    tx.append(workflow, json.loads(own), None)
                     for kind, args in ends:
                         tx.do(workflow, kind, args)
                     if not ends:
@@ -153,7 +153,7 @@ class Workspace:
         while (missing := events - ledger.head_seq) > 0:
             with session.transaction() as tx:
                 tx.load(self.ids[0])
-                tx.append(self.ids[0], list(islice(turns, min(missing, _EVENTS_AT_ONCE))))
+                tx.append(self.ids[0], list(islice(turns, min(missing, _EVENTS_AT_ONCE))), None)
         return self
 
     def counts(self) -> tuple[int, int]:

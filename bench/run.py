@@ -19,6 +19,7 @@ from fixtures import ROOT, Workshop
 from graph import measure_graph
 from growth import measure_history, measure_many
 from hookruns import measure_hooks
+from hubs import measure_hubs
 from servers import measure_server
 from sizes import FULL, QUICK, TINY
 from transitions import measure_transitions
@@ -106,6 +107,7 @@ GROUPS = {
     "trees": measure_trees,
     "server": measure_server,
     "graph": measure_graph,
+    "hubs": measure_hubs,
 }
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ class Sizes:
     """After how many calls a server's memory is measured first."""
     graph_entities: tuple[int, ...]
     graph_rounds: int
+    shared_events: int
+    """The events that a new replica takes in."""
 
 
 FULL = Sizes(
@@ -61,6 +63,7 @@ FULL = Sizes(
     first_calls=50,
     graph_entities=(100, 1_000, 10_000, 50_000),
     graph_rounds=15,
+    shared_events=100_000,
 )
 QUICK = Sizes(
     name="quick",
@@ -85,6 +88,7 @@ QUICK = Sizes(
     first_calls=50,
     graph_entities=(100, 1_000, 10_000),
     graph_rounds=7,
+    shared_events=20_000,
 )
 TINY = Sizes(
     name="tiny",
@@ -109,4 +113,5 @@ TINY = Sizes(
     first_calls=5,
     graph_entities=(20,),
     graph_rounds=2,
+    shared_events=100,
 )

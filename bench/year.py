@@ -152,7 +152,7 @@ def fill_year(work: Workspace, ways: list[Template], events: int, workflows: int
                 clock.now_ms = _BEGIN_MS + _YEAR_MS * number // workflows
                 workflow, drafts = ways[number % len(ways)].copy(number)
                 length = (events - ledger.head_seq) // (workflows - number)
-                tx.append(workflow, list(_of_length(drafts, length)), show=False)
+                tx.append(workflow, list(_of_length(drafts, length)), None, show=False)
         _log(keeper, batch[0])
 
 
