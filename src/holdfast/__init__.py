@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.errors import Fault, HoldfastError, Refused
     from holdfast.hub import Sharing
+    from holdfast.hub.pool import Pool
     from holdfast.initiatives import Initiatives
     from holdfast.keeper import Keeper, Receipt
     from holdfast.loops import Loops
@@ -17,6 +18,7 @@ __all__ = [
     "Initiatives",
     "Keeper",
     "Loops",
+    "Pool",
     "Receipt",
     "Refused",
     "Sharing",
@@ -29,6 +31,7 @@ _HOMES = {
     "Initiatives": "holdfast.initiatives",
     "Keeper": "holdfast.keeper",
     "Loops": "holdfast.loops",
+    "Pool": "holdfast.hub.pool",
     "Receipt": "holdfast.keeper",
     "Refused": "holdfast.errors",
     "Sharing": "holdfast.hub",

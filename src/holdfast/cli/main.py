@@ -99,12 +99,27 @@ def _run(words: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - every error becomes an answer
         answer = failure(error, words, args, keeper)
     try:
-        return print_answer(answer, as_json=as_json)
+        code = print_answer(answer, as_json=as_json)
     except Exception as error:
         # An answer may read the ledger while it is printed.
         if answer.is_failure:
             raise
-        return print_answer(failure(error), as_json=as_json)
+        code = print_answer(failure(error), as_json=as_json)
+    if keeper is not None:
+        _renew_lease(keeper)
+    return code
+
+
+def _renew_lease(keeper: Keeper) -> None:
+    """Renew what the session holds if that is due: whoever only looks is alive, too."""
+    session = keeper.session.id
+    if session and keeper.workspace.is_lease_due(session, keeper.store.now_ms()):
+        from holdfast.errors import HoldfastError
+
+        try:
+            keeper.renew_leases()
+        except (HoldfastError, OSError):
+            return  # The answer stands; the next change of the session renews it.
 
 
 def open_keeper(

@@ -16,7 +16,7 @@ from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import is_active, unread
 from holdfast.core.workflow.lifecycle import completion_signal, describe_pending, pending
 from holdfast.errors import HoldfastError
-from holdfast.hooks.quick_check import file_id, log_fault, log_note, paths_read
+from holdfast.hooks.quick_check import file_id, log_fault, log_note, paths_read, session_of
 from holdfast.keeper import BRIEFED_IN_TURN, MAX_SESSION, Keeper
 from holdfast.storage.ledger import HUB
 from holdfast.system.detached import start_detached
@@ -80,8 +80,7 @@ class HookCall:
         self.event = event
         self.root = root
         self.name = text_field(event, "hook_event_name")
-        session = text_field(event, "session_id") or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
-        self.session = session[:MAX_SESSION]
+        self.session = session_of(event)[:MAX_SESSION]
         wait_s = SESSION_END_WAIT_S if self.name == "SessionEnd" else WAIT_S
         self.keeper = Keeper(
             root, session=self.session or None, pid=_client_pid(), by="hook", wait_s=wait_s,
@@ -125,6 +124,13 @@ def handle(
     except (HoldfastError, OSError) as error:
         log_fault(call.keeper.workspace, error)
     return plan.answer
+
+
+def renew_leases(event: Fields, root: str) -> None:
+    """Renew the leases of a session whose client sends events: it is alive."""
+    call = HookCall(event, root)
+    if call.name != "SessionEnd":
+        call.keeper.renew_leases()
 
 
 def plan_for(call: HookCall) -> Plan:

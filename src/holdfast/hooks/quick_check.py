@@ -64,6 +64,10 @@ def main() -> int:
                 from holdfast.hooks.handlers import handle
 
                 limit.answer(handle(event, workspace.root, limit.decided))
+            if workspace.is_lease_due(session_of(event), time.time_ns() // 1_000_000):
+                from holdfast.hooks.handlers import renew_leases
+
+                renew_leases(event, workspace.root)
     except BaseException as error:  # noqa: BLE001 - nothing that goes wrong here may stop an agent
         if workspace is not None:
             log_fault(workspace, error)
@@ -88,6 +92,13 @@ def _event(raw: bytes) -> Fields:
     except json_text.BadJson:
         return {}
     return event if isinstance(event, dict) else {}
+
+
+def session_of(event: Fields) -> str:
+    """Return the session that an event belongs to; empty if the client does not tell."""
+    session = event.get("session_id")
+    is_told = isinstance(session, str) and session.isprintable() and session
+    return str(session) if is_told else os.environ.get("CLAUDE_CODE_SESSION_ID", "")
 
 
 def folder_of(event: Fields) -> str:

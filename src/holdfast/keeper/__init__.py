@@ -653,6 +653,7 @@ class Keeper:
         from holdfast.keeper import overview
 
         rows = overview.list_active(self.session, None if every else MAX_LISTED)
+        self.session.note_conflicts()
         return rows, self.store.take_notes()
 
     def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:
@@ -796,6 +797,12 @@ class Keeper:
         """Remember that this session stopped after its change with this seq."""
         with self.session.transaction() as tx:
             tx.put_fact(f"{_STOPPED}{workflow}", f"{self.session.id} {seq}")
+
+    def renew_leases(self) -> None:
+        """Renew the leases of this session of which half of the time is over."""
+        from holdfast.keeper import leases
+
+        leases.renew_due(self.session)
 
     def owned_workflows(self) -> list[str]:
         """Return the ids of the active workflows that this session holds."""

@@ -29,6 +29,7 @@ RECOVERED = ".recovered"
 """Added to the name of a ledger that a repair made and has not put in place yet."""
 _UNREAD = "unread"
 _LEASE = "lease-"
+_MAX_PLAIN_NAME = 64
 _MAX_DUE_BYTES = 20
 OLD_LEDGER = "ledger.ndjson"
 """The file name of a version 0.1 ledger."""
@@ -223,13 +224,18 @@ class Workspace:
 
     def lease_mark(self, session: str) -> str:
         """Return the path of the file that exists while a session holds a lease."""
-        return os.path.join(self.home, f"{_LEASE}{digest(session.encode(errors='replace'))[:16]}")
+        is_plain = session.isascii() and session.replace("-", "").isalnum()
+        if not is_plain or len(session) > _MAX_PLAIN_NAME:
+            session = f".{digest(session.encode(errors='replace'))}"
+        return os.path.join(self.home, f"{_LEASE}{session}")
 
     def is_lease_due(self, session: str, now_ms: int) -> bool:
         """Return True if a session holds a lease that is to be renewed. Mostly, this is one stat.
 
         The file says when, in milliseconds since 1970.
         """
+        if not session:
+            return False
         path = self.lease_mark(session)
         try:
             due = (read_start(path, _MAX_DUE_BYTES) or b"") if os.path.lexists(path) else b""
