@@ -67,6 +67,7 @@ MAY_READ = {
     "cli/commands/watch.py": "64 bytes of a terminal",
     "cli/demo.py": "files that the demonstration itself wrote",
     "cli/commands/completion.py": "a script that is part of the package",
+    "hub/postgres.py": "a script of the package",
     "storage/database.py": "the kernel's list of mounts, a script of the package, a copy of ours",
     "layers/graph/stdio_client.py": "what a Memory server sends, at most _MAX_ANSWER_BYTES",
     **dict.fromkeys(

@@ -45,4 +45,19 @@ def _memory(_folder: Path) -> Meeting:
     return Meeting(hub, hub, pass_s)
 
 
-HUBS: dict[str, Callable[[Path], Meeting]] = {"memory": _memory}
+def _postgres(_folder: Path) -> Meeting:
+    import psycopg
+
+    from holdfast.hub.postgres import Postgres
+    from support.postgres import shared_server
+
+    dsn = shared_server().new_schema()
+
+    def pass_s(seconds: float) -> None:
+        with psycopg.connect(dsn) as connection:
+            connection.execute("UPDATE leases SET until = until - %s * interval '1 s'", [seconds])
+
+    return Meeting(Postgres(dsn), Postgres(dsn), pass_s)
+
+
+HUBS: dict[str, Callable[[Path], Meeting]] = {"memory": _memory, "postgres": _postgres}
