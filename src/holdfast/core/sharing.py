@@ -75,6 +75,13 @@ _KEYS = {
     "reminders": "", "required_reading": "", "commits": "", "labels": "", "after": "",
 }  # fmt: skip
 """Lists whose entries several can change apart, each with the field that tells them apart."""
+_TASK_ARGS = ("task", "before", "after")
+"""Arguments of commands that name a task by its number."""
+_LEAVING = ("advance", "advance_to_branch")
+"""Commands that leave the current phase, whichever it is."""
+_MEANT = "meant"
+"""The argument of a cause that tells tasks by their texts, and the phase that it leaves. On other
+machines, the same number may be another task's, and the phase may have been left."""
 _ORDER = "\0order"
 """The key of a change in the order of such a list."""
 _UNFIT = (LookupError, TypeError, ValueError, AttributeError)
@@ -107,7 +114,38 @@ def cause_of(
         travelling["record"] = None
     if kind in _WITH_OUTPUT and not output:
         travelling = without_output(travelling)
-    return kind, travelling
+    meant = _meant(before, kind, args)
+    return kind, {**travelling, _MEANT: meant} if meant else travelling
+
+
+def _meant(state: State, kind: str, args: Fields) -> Fields:
+    """Return the texts of the tasks that a command names by number, and the phase it leaves."""
+    if not _is_open(state) or "tasks" not in state:
+        return {}
+    texts = {str(task["id"]): task["description"] for task in state["tasks"]}
+    names = [name for name in _TASK_ARGS if str(args.get(name)) in texts]
+    meant = {name: texts[str(args[name])] for name in names}
+    return {**meant, "phase": state["phase"]} if kind in _LEAVING else meant
+
+
+def _as_meant(state: State, cause: Cause, *, is_known: bool) -> Cause | Refusal:
+    """Return a cause with the numbers that its tasks have in this state; a refusal if it has none.
+
+    ``is_known``: whoever caused it knew this state, and so its numbers.
+    """
+    args = {name: value for name, value in cause["args"].items() if name != _MEANT}
+    meant: Fields = cause["args"].get(_MEANT, {})
+    for name, text in meant.items() if state is not None and not is_known else ():
+        if name == "phase":
+            if state["phase"] != text:
+                return Refusal("conflict", f"{text} was left elsewhere")
+            continue
+        same = [task["id"] for task in state["tasks"] if task["description"] == text]
+        if str(args[name]) not in map(str, same):
+            if len(same) != 1:
+                return Refusal("conflict", f"{args[name]} is another task here")
+            args[name] = same[0]
+    return {**cause, "args": args}
 
 
 def _is_local(draft: Draft) -> bool:
@@ -405,7 +443,11 @@ def _carry_out(core: Core, result: Fold, event: SharedEvent) -> State | Refusal:
     cause = event["cause"]
     try:
         if cause["type"] not in _SETTLING:
-            return _after(core, result.state, event, cause, is_known=_knows_all(result, event))
+            is_known = _knows_all(result, event)
+            meant = _as_meant(result.state, cause, is_known=is_known)
+            if isinstance(meant, Refusal):
+                return meant
+            return _after(core, result.state, event, meant, is_known=is_known)
         return _settled(core, result, event)
     except _UNFIT:
         return Refusal("invalid", "it makes no sense here")
@@ -426,7 +468,10 @@ def _settled(core: Core, result: Fold, event: SharedEvent) -> State | Refusal:
         taken: Any = {**conflict["cause"], "at": cause["at"]}
         if taken["type"] in _SETTLING:
             return Refusal("invalid", "it can only be dropped")
-        after = _after(core, after, event, taken, is_known=True)
+        meant = _as_meant(after, taken, is_known=False)
+        if isinstance(meant, Refusal):
+            return meant
+        after = _after(core, after, event, meant, is_known=True)
     if not isinstance(after, Refusal):
         result.conflicts = [other for other in result.conflicts if other is not conflict]
         result.settled = {**result.settled, own_id: [kind, conflict]}
