@@ -108,7 +108,8 @@ def _push(session: Session, hub: Hub, known: dict[str, int]) -> int:
                 break
             fenced = hub.push(batch)
             if fenced:
-                _fence(session, fenced)
+                with session.transaction() as tx:
+                    _fence(tx, fenced)
             after = batch[-1]["n"]
             pushed += len(batch)
     return pushed
@@ -145,6 +146,8 @@ def take_in(session: Session, events: list[SharedEvent]) -> list[str]:
         for stream, news in fresh.items():
             merge(tx, stream, news)
         tx.commit(is_asked=True)
+        # The answer to a push, which says the same, may have been lost.
+        _fence(tx, [(event["replica"], event["n"]) for event in events if event.get("fenced")])
     return list(fresh)
 
 
@@ -191,22 +194,21 @@ def _take_another_name(tx: Transaction, first: int) -> None:
     tx.commit()
 
 
-def _fence(session: Session, fenced: Iterable[tuple[str, int]]) -> None:
+def _fence(tx: Transaction, fenced: Iterable[tuple[str, int]]) -> None:
     """Take back what was made under a lease that had been lost: it becomes a conflict."""
-    with session.transaction() as tx:
-        replica = tx.replica
-        if replica is None:
-            return
-        streams: dict[str, list[tuple[str, int]]] = {}
-        for name, n in fenced:
-            event = replica.events.event(name, n)
-            if event is not None and not event.get("fenced"):
-                streams.setdefault(event["stream"], []).append((name, n))
+    replica = tx.replica
+    if replica is None:
+        return
+    streams: dict[str, list[tuple[str, int]]] = {}
+    for name, n in fenced:
+        event = replica.events.event(name, n)
+        if event is not None and not event.get("fenced"):
+            streams.setdefault(event["stream"], []).append((name, n))
+    for stream, numbers in streams.items():
         tx.begin()
-        for stream, numbers in streams.items():
-            replica.events.fence(numbers)
-            merge(tx, stream, [], is_whole=True, fenced=numbers)
-        tx.commit()
+        replica.events.fence(numbers)
+        merge(tx, stream, [], is_whole=True, fenced=numbers)
+    tx.commit()
 
 
 def merge(
