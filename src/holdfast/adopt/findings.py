@@ -139,9 +139,7 @@ def examine(store: Store, subject: Subject) -> Finding | None:
     if subject.path is None:
         if subject.location.root is not None:
             store.note(tracked_note(subject.record))
-        elif machine := selection.machine_of(subject.location.address[0]):
-            store.note(f"{subject.stream} is worked on at {machine}, not on this machine")
-        else:
+        elif selection.machine_of(subject.location.address[0]) is None:
             store.note(f"the worktree of {subject.stream} is gone; its state is in the ledger")
         return None
     finding = _in_place(store, subject)

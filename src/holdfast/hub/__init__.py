@@ -145,7 +145,7 @@ class Sharing:
             "hub": {key: settings[key] for key in ("kind", "where", "name", "fences")},
             "replicas": [{**row, "own": row["replica"] == own} for row in replicas],
             "unsent": unsent,
-            "conflicts": len(self.conflicts()),
+            "conflicts": events.count_conflicts(),
             "held": exchange.held_streams(store),
             "last": {key: value for key, value in state.items() if key != "known"},
         }
@@ -175,7 +175,7 @@ class Sharing:
             raise
         finally:
             store.disk.close(lock)
-        done.conflicts = len(self.conflicts())
+        done.conflicts = SharedEvents(store.ledger).count_conflicts()
         self._note_state({"at": store.now(), "known": SharedEvents(store.ledger).known()})
         return done
 
@@ -252,7 +252,7 @@ def open_hub(store: Store, settings: Fields) -> Hub:
         return Postgres(settings["where"])
     from holdfast.hub.git import GitRemote
 
-    return GitRemote(store.workspace, settings["where"])
+    return GitRemote(store.workspace, settings["where"], id_of(store), disk=store.disk)
 
 
 def _rules(store: Store) -> Fields:

@@ -452,6 +452,17 @@ class Session:
         completed = self.store.ledger.completed_by(self.id, MAX_CANDIDATES)
         return None if completed is None else completed.state
 
+    def note_conflicts(self) -> None:
+        """Tell of what several machines did that does not go together."""
+        if not self.store.ledger.fact(HUB):
+            return
+        from holdfast.storage.shared_events import SharedEvents
+
+        number = SharedEvents(self.store.ledger).count_conflicts()
+        if number:
+            what = "1 conflict" if number == 1 else f"{number} conflicts"
+            self.store.note(f"{what} between several machines: holdfast conflicts")
+
     def last_machine(self, workflow: str) -> str | None:
         """Return the other machine that changed a workflow last; ``None`` if this one did."""
         if not self.store.ledger.fact(HUB):

@@ -176,6 +176,11 @@ class SharedEvents:
         row = stream, dumps(fold.fields()), len(fold.conflicts)
         self._database.execute(_PUT_FOLD, (*row, _digest_of(*row)))
 
+    def count_conflicts(self) -> int:
+        """Return the number of conflicts that are not settled."""
+        row = self._database.row("SELECT sum(conflicts) FROM folds WHERE conflicts > 0")
+        return (row and row[0]) or 0
+
     def with_conflicts(self) -> list[str]:
         """Return the streams that have conflicts which are not settled."""
         query = "SELECT stream FROM folds WHERE conflicts > 0 ORDER BY stream"
