@@ -5,9 +5,13 @@ A way in is a connection of its own, as another machine has it.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from holdfast.hub.git import GitRemote
 from holdfast.hub.memory import MemoryHub
+from holdfast.workspace import location
+from support.git_template import make_repository, run_git
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,4 +64,38 @@ def _postgres(_folder: Path) -> Meeting:
     return Meeting(Postgres(dsn), Postgres(dsn), pass_s)
 
 
-HUBS: dict[str, Callable[[Path], Meeting]] = {"memory": _memory, "postgres": _postgres}
+def _git(folder: Path) -> Meeting:
+    """A bare folder, and two repositories that have it as ``origin``."""
+    run_git(folder, "init", "-q", "--bare", "remote.git")
+    return machines_on(folder, "../remote.git")
+
+
+def _bundle(folder: Path) -> Meeting:
+    """A file on a stick, and two repositories that read and write it."""
+    return machines_on(folder, os.fspath(folder / "stick.bundle"))
+
+
+def machines_on(folder: Path, where: str) -> Meeting:
+    """Return the ways to a git hub of two machines, the replicas ``a`` and ``b``."""
+    clock = Clock()
+
+    def machine(name: str) -> GitRemote:
+        root = folder / name
+        make_repository(root)
+        if where.startswith(".."):
+            run_git(root, "remote", "add", "origin", where)
+        origin = "origin" if where.startswith("..") else where
+        return GitRemote(location.find(os.fspath(root)), origin, name, clock_s=clock)
+
+    def pass_s(seconds: float) -> None:
+        clock.now += seconds
+
+    return Meeting(machine("a"), machine("b"), pass_s)
+
+
+HUBS: dict[str, Callable[[Path], Meeting]] = {
+    "memory": _memory,
+    "git": _git,
+    "bundle": _bundle,
+    "postgres": _postgres,
+}
