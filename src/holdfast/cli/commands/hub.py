@@ -65,8 +65,7 @@ def add(keeper: Keeper, args: Arguments) -> Answer:
         else:
             yield "  next: the same command in the repository on another machine"
 
-    notes = [] if plan.settings["fences"] else [_ADVISORY]
-    return Answer(fields, lines, [*notes, *keeper.drain_notes()])
+    return Answer(fields, lines, keeper.drain_notes())
 
 
 def _may_publish(plan: Publication, args: Arguments) -> bool:
@@ -80,16 +79,10 @@ def _may_publish(plan: Publication, args: Arguments) -> bool:
             f"holdfast {tried} --public",
         )
     what = f"publish {join_names(listed)}" if listed else "publish what is recorded from now on"
-    if not (args["yes"] or args["json"]):
-        for line in _about(plan):
-            print(clean(line))
-    return confirm(tried, f"Share this over {clean(plan.where)}?", listed, args, would=what)
-
-
-def _about(plan: Publication) -> Iterator[str]:
-    name = plan.settings["name"]
-    yield f"{plan.where} gets, under the name {name}, from now on every change of shared work:"
-    yield from map("  note: {}".format, [_IN_WORDS[plan.is_public]] if plan.is_doubtful else [])
+    doubt = f"Note: {_IN_WORDS[plan.is_public]}.\n" if plan.is_doubtful else ""
+    share = "Share this, and what is recorded from now on," if listed else "Share what is recorded"
+    question = f"{doubt}{share} over {clean(plan.where)} as {clean(plan.settings['name'])}?"
+    return confirm(tried, question, listed, args, would=what)
 
 
 def _plan_lines(screen: Screen, plan: Publication) -> Iterator[str]:

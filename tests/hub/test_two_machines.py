@@ -1,0 +1,300 @@
+"""Stories of one piece of work on two machines, over a bare git repository between them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import Keeper, Refused, Sharing
+from holdfast.core import sharing
+from holdfast.formats import aggregate_of
+from holdfast.storage.shared_events import SharedEvents
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = "docs/login.md"
+
+
+class Machine:
+    """A clone of the project, and its ledger."""
+
+    def __init__(self, folder: Path, name: str, remote: Path) -> None:
+        self.folder = folder
+        self.name = name
+        git("init", "-q", "-b", "main", str(folder))
+        git("-C", str(folder), "remote", "add", "origin", str(remote))
+        git("-C", str(folder), *WHO, "commit", "-q", "--allow-empty", "-m", "begin")
+        self.keeper = Keeper(str(folder))
+        self.sharing = Sharing(self.keeper)
+
+    def share(self) -> Machine:
+        self.sharing.add(self.sharing.plan("git", "origin", self.name))
+        return self
+
+    def sync(self) -> Any:
+        return self.sharing.sync()
+
+    def digests(self) -> dict[str, str]:
+        """Return the digest of each stream's shared state."""
+        events = SharedEvents(self.keeper.store.ledger)
+        streams = {name for name in self.keeper.store.ledger.stream_names() if name != "_ledger"}
+        return {
+            name: sharing.fold(aggregate_of(name), events.of_stream(name)).digest()
+            for name in streams
+            if events.has(name)
+        }
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        return {row["id"]: row for row in self.keeper.workflows(every=True)[0]}
+
+
+WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+
+
+def git(*words: str) -> None:
+    subprocess.run(["git", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> tuple[Machine, Machine]:
+    remote = tmp_path / "hub.git"
+    git("init", "-q", "--bare", str(remote))
+    return Machine(tmp_path / "desk", "desk", remote), Machine(
+        tmp_path / "laptop", "laptop", remote
+    )
+
+
+@pytest.fixture
+def shared(machines: tuple[Machine, Machine]) -> tuple[Machine, Machine, str]:
+    """Two machines with the same workflow, which was begun at the first."""
+    desk, laptop = machines
+    receipt = desk.keeper.start("dev", PAGE, title="Login", tasks=["Check it", "Ask for it"])
+    desk.share()
+    laptop.share()
+    return desk, laptop, receipt.state["id"]
+
+
+def test_work_begun_at_the_desk_goes_on_at_the_laptop(
+    shared: tuple[Machine, Machine, str],
+) -> None:
+    desk, laptop, name = shared
+    assert laptop.rows()[name]["worktree"] == "@desk"
+    receipt = laptop.keeper.resume(workflow=name)
+    assert f"{name} moved here from desk" in receipt.notes
+    assert receipt.record is not None
+    record = json.loads((laptop.folder / receipt.record).read_text())
+    assert [task["description"] for task in record["tasks"]] == ["Check it", "Ask for it"]
+    laptop.keeper.remind("Never log a password", workflow=name)
+    laptop.sync()
+    desk.sync()
+    assert desk.keeper.show(workflow=name).state["reminders"] == ["Never log a password"]
+    assert ", on laptop" in desk.keeper.briefing(workflow=name)
+    assert desk.digests() == laptop.digests() != {}
+
+
+def test_the_branch_of_the_work_comes_along(shared: tuple[Machine, Machine, str]) -> None:
+    desk, laptop, name = shared
+    git("-C", str(desk.folder), "switch", "-q", "-c", "login")
+    desk.keeper.advance(workflow=name)
+    desk.keeper.advance(workflow=name)
+    desk.sync()
+    laptop.sync()
+    receipt = laptop.keeper.resume(workflow=name)
+    assert receipt.state["branch"] == "login"
+    assert "BRANCH MISMATCH" in laptop.keeper.briefing(workflow=name)
+
+
+def test_what_both_add_offline_is_there_on_both(shared: tuple[Machine, Machine, str]) -> None:
+    desk, laptop, name = shared
+    desk.keeper.remind("from the desk", workflow=name)
+    laptop.keeper.remind("from the laptop", workflow=name)
+    for machine in (desk, laptop, desk):
+        machine.sync()
+    for machine in (desk, laptop):
+        reminders = machine.keeper.show(workflow=name).state["reminders"]
+        assert sorted(reminders) == ["from the desk", "from the laptop"]
+    assert desk.digests() == laptop.digests()
+
+
+class TestConflicts:
+    @pytest.fixture
+    def apart(self, shared: tuple[Machine, Machine, str]) -> tuple[Machine, Machine, str]:
+        """The laptop abandoned the work while the desk went on with it."""
+        desk, laptop, name = shared
+        laptop.keeper.abandon("not needed", workflow=name)
+        desk.keeper.remind("go on", workflow=name)
+        for machine in (laptop, desk, laptop):
+            machine.sync()
+        return desk, laptop, name
+
+    def test_an_ending_that_did_not_know_of_the_work_ends_nothing(
+        self, apart: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, laptop, name = apart
+        for machine in (desk, laptop):
+            assert machine.rows()[name]["status"] == "in_progress"
+            (conflict,) = machine.sharing.conflicts()
+            assert conflict["workflow"] == name
+            assert conflict["command"] == "abandon workflow"
+            assert conflict["from"] == "laptop"
+        assert desk.sharing.conflicts() == laptop.sharing.conflicts()
+
+    def test_a_conflict_is_in_the_briefing_and_in_status(
+        self, apart: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, _, name = apart
+        (conflict,) = desk.sharing.conflicts()
+        text = desk.keeper.briefing(workflow=name)
+        assert f"CONFLICT {conflict['id'][:8]}: abandon workflow, from laptop" in text
+        assert f"holdfast conflicts take {conflict['id'][:8]}" in text
+        _, notes = desk.keeper.workflows()
+        assert "1 conflict between several machines: holdfast conflicts" in notes
+
+    def test_a_conflict_that_is_taken_is_carried_out_everywhere(
+        self, apart: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, laptop, name = apart
+        (conflict,) = desk.sharing.conflicts()
+        desk.sharing.take(conflict["id"][:8])
+        assert name not in desk.rows()
+        desk.sync()
+        laptop.sync()
+        assert name not in laptop.rows()
+        assert desk.sharing.conflicts() == laptop.sharing.conflicts() == []
+        assert desk.digests() == laptop.digests()
+
+    def test_a_conflict_that_is_dropped_is_over_everywhere(
+        self, apart: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, laptop, name = apart
+        (conflict,) = laptop.sharing.conflicts()
+        laptop.sharing.drop(conflict["id"], "the desk goes on")
+        laptop.sync()
+        desk.sync()
+        for machine in (desk, laptop):
+            assert machine.sharing.conflicts() == []
+            assert machine.rows()[name]["status"] == "in_progress"
+            assert "CONFLICT" not in machine.keeper.briefing(workflow=name)
+
+    def test_taking_and_dropping_at_once_ends_in_the_same_state(
+        self, apart: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, laptop, _ = apart
+        (conflict,) = desk.sharing.conflicts()
+        desk.sharing.take(conflict["id"])
+        laptop.sharing.drop(conflict["id"], "the desk goes on")
+        for machine in (laptop, desk, laptop, desk):
+            machine.sync()
+        assert desk.digests() == laptop.digests()
+        assert desk.sharing.conflicts() == laptop.sharing.conflicts()
+
+    def test_a_conflict_that_nobody_knows_is_named(
+        self, apart: tuple[Machine, Machine, str]
+    ) -> None:
+        with pytest.raises(Refused, match="no open conflict 'nosuch'"):
+            apart[0].sharing.take("nosuch")
+
+    def test_dropping_asks_for_a_reason(self, apart: tuple[Machine, Machine, str]) -> None:
+        (conflict,) = apart[0].sharing.conflicts()
+        with pytest.raises(Refused, match="reason"):
+            apart[0].sharing.drop(conflict["id"], " ")
+
+
+def test_two_that_start_the_same_work_offline_are_told(
+    machines: tuple[Machine, Machine],
+) -> None:
+    desk, laptop = machines
+    desk.share()
+    laptop.share()
+    name = desk.keeper.start("dev", PAGE, title="Login", tasks=["One"]).state["id"]
+    laptop.keeper.start("dev", PAGE, title="Login", tasks=["Another"])
+    for machine in (desk, laptop, desk):
+        machine.sync()
+    assert desk.digests() == laptop.digests()
+    (conflict,) = desk.sharing.conflicts()
+    assert conflict["workflow"] == name
+
+
+def test_what_only_a_machine_knows_does_not_travel(
+    shared: tuple[Machine, Machine, str], tmp_path: Path
+) -> None:
+    desk, laptop, name = shared
+    desk.keeper.remind(f"see {desk.folder}/notes.md", workflow=name)
+    desk.keeper.evidence().run_gate(
+        "lint", ["sh", "-c", "echo a-word-of-; echo output"], workflow=name
+    )
+    desk.sync()
+    laptop.sync()
+    text = "\n".join(laptop.keeper.export())
+    assert str(desk.folder) not in text
+    assert r"a-word-of-\noutput" not in text
+    gate = laptop.keeper.show(workflow=name).state["gates"]["lint"]
+    assert gate["machine"] == "desk"
+    assert len(gate["output_digest"]) > 8
+    assert "output_tail" in desk.keeper.show(workflow=name).state["gates"]["lint"]
+
+
+def test_settings_redact_what_must_not_travel(machines: tuple[Machine, Machine]) -> None:
+    desk, laptop = machines
+    settings = desk.folder / ".claude" / "holdfast.toml"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('[hub]\nredact = ["ACME-[0-9]+"]\n')
+    name = desk.keeper.start("dev", PAGE, title="Login for ACME-12").state["id"]
+    desk.share()
+    laptop.share()
+    assert laptop.rows()[name]["title"] == "Login for [redacted]"
+    assert desk.rows()[name]["title"] == "Login for ACME-12"
+
+
+def test_a_copied_folder_gets_a_name_of_its_own(
+    shared: tuple[Machine, Machine, str], tmp_path: Path
+) -> None:
+    desk, laptop, name = shared
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-a", str(desk.folder), str(copy)], check=True)
+    keeper = Keeper(str(copy))
+    keeper.remind("from the copy", workflow=name)
+    desk.keeper.remind("from the desk", workflow=name)
+    Sharing(keeper).sync()
+    for machine in (desk, laptop, desk):
+        machine.sync()
+    Sharing(keeper).sync()
+    reminders = laptop.keeper.show(workflow=name).state["reminders"]
+    assert sorted(reminders) == ["from the copy", "from the desk"]
+    assert len({row["replica"] for row in laptop.sharing.status()["replicas"]}) == 2
+    assert keeper.show(workflow=name).state["reminders"] == reminders
+
+
+def test_without_the_hub_everything_goes_on(
+    shared: tuple[Machine, Machine, str], tmp_path: Path
+) -> None:
+    desk, laptop, name = shared
+    os.rename(tmp_path / "hub.git", tmp_path / "away.git")
+    desk.keeper.remind("offline", workflow=name)
+    with pytest.raises(Exception, match="cannot be reached"):
+        desk.sync()
+    status = desk.sharing.status()
+    assert status["unsent"] == 1
+    assert "cannot be reached" in status["last"]["failed"]
+    os.rename(tmp_path / "away.git", tmp_path / "hub.git")
+    desk.sync()
+    laptop.sync()
+    assert laptop.keeper.show(workflow=name).state["reminders"] == ["offline"]
+    assert desk.sharing.status()["unsent"] == 0
+
+
+def test_removing_the_hub_keeps_the_work(shared: tuple[Machine, Machine, str]) -> None:
+    desk, laptop, name = shared
+    laptop.sharing.remove()
+    assert laptop.sharing.status()["hub"] is None
+    laptop.keeper.remind("on my own", workflow=name)
+    with pytest.raises(Refused, match="there is no hub"):
+        laptop.sync()
+    laptop.share()
+    desk.sync()
+    assert desk.keeper.show(workflow=name).state["reminders"] == ["on my own"]
