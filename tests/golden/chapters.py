@@ -681,6 +681,72 @@ TRANSFER = [
 
 DEMO = [Run("demo", facts_only=True, is_text_only=True)]
 
+HUB = "../../hub.git"
+
+
+def at_laptop(line):
+    """Return a command that is typed on the other machine."""
+    return Run(line, session="session-2", folder="../laptop")
+
+
+MACHINES = [
+    Git("init -q --bare ../../hub.git"),
+    Git("clone -q . ../laptop"),
+    "hub status",
+    "hub sync",
+    "conflicts",
+    "start dev feature.md --title Import --task one --task two",
+    "hub add svn",
+    "hub add git",
+    "hub add git nosuch",
+    f"hub add git {HUB}",
+    f"hub add git {HUB} --dry-run --name desk",
+    f"hub add git {HUB} --name desk --yes",
+    f"hub add git {HUB} --yes",
+    "hub status",
+    at_laptop(f"hub add git {HUB} --name laptop --yes"),
+    at_laptop(""),
+    at_laptop("gate run lint -w dev-b25a2dc1 -- true"),
+    at_laptop("resume dev-b25a2dc1"),
+    at_laptop("remind 'Keep it short'"),
+    at_laptop("hub sync"),
+    "hub sync",
+    "resume",
+    at_laptop("abandon --reason 'not here' --id leave-1"),
+    "remind 'Keep it simple'",
+    "hub status",
+    "hub sync",
+    at_laptop("hub sync"),
+    "hub sync",
+    "conflicts",
+    "status",
+    "",
+    "show",
+    "resume",
+    "conflicts take nosuch",
+    "conflicts drop leave-1",
+    "conflicts drop leave-1 --reason 'the desk goes on'",
+    "conflicts drop leave-1 --reason 'the desk goes on'",
+    "hub sync",
+    at_laptop("hub sync"),
+    at_laptop("conflicts"),
+    at_laptop("abandon dev-b25a2dc1 --reason 'not here either' --id leave-2"),
+    at_laptop("abandon -w dev-b25a2dc1 --reason 'not here either' --id leave-2"),
+    "remind 'Keep it'",
+    "hub sync",
+    at_laptop("hub sync"),
+    at_laptop("conflicts take leave-2"),
+    at_laptop("hub sync"),
+    "hub sync",
+    "status",
+    "log --limit 3",
+    "verify",
+    at_laptop("verify"),
+    "hub remove",
+    "hub remove",
+    "hub status",
+]
+
 CHAPTERS = {
     "story": WHOLE_STORY,
     "mistakes": MISTAKES,
@@ -695,6 +761,7 @@ CHAPTERS = {
     "upkeep": UPKEEP,
     "outside-git": OUTSIDE_GIT,
     "transfer": TRANSFER,
+    "machines": MACHINES,
     "hooks": HOOKS,
     "init": INIT,
     "mcp": MCP,

@@ -20,6 +20,8 @@ FACT = re.compile(r" {1,4}(\d |✓ |→ |\$ )")
 CHANGING = (
     (re.compile(r'("(?:ledger|hash|digest)": ?)"[^"]+"'), r'\1"<hash>"'),
     (re.compile(r"\b[0-9a-f]{24,64}\b"), "<hash>"),
+    (re.compile(r"@[0-9a-f]{12}\b"), "@<replica>"),
+    (re.compile(r'("replica": ?)"[0-9a-f]{12}"'), r'\1"<replica>"'),
     (re.compile(r"\b(rejected|project)-[0-9a-f]{8}\b"), r"\1-<hash>"),
     (re.compile(r'("(?:pid|born)": )\d+'), r"\g<1>0"),
     (re.compile(r"\b(holdfast-demo)-\w+"), r"\1-<random>"),

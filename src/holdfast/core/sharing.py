@@ -209,6 +209,9 @@ def in_words(kind: str, args: Fields) -> str:
     words = [str(name)[:_MAX_SHOWN] for name in named[:1] if isinstance(name, str | int)]
     if kind == CHANGE:
         return str(args.get("event", kind)).replace("_", " ")
+    reason = args.get("reason")
+    if isinstance(reason, str) and reason:
+        words.append(f"({reason[:_MAX_SHOWN]})")
     return " ".join([{OPEN: "share it"}.get(kind, kind).replace("_", " "), *words])
 
 

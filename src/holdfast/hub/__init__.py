@@ -93,7 +93,9 @@ class Sharing:
             )
         if kind not in KINDS:
             raise Refused(
-                "invalid", f"hub add: {kind[:40]!r} is not a hub", "holdfast hub add git origin"
+                "invalid",
+                f"hub add: there are hubs of kind {' and '.join(KINDS)}, not {kind[:40]!r}",
+                "holdfast hub add git origin",
             )
         settings: Fields = {"kind": kind, "where": where or _DEFAULTS[kind], "name": name}
         settings["name"] = name or os.uname().nodename or "here"

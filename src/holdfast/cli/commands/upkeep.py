@@ -118,6 +118,8 @@ def _event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
 def event_text(event: Event) -> str:
     """Return what people want to know of an event, cleaned; the JSON has all of it."""
     data: Fields = event["data"]
+    if event["type"] == "events_merged":
+        return clean(_merged_text(data))
     fields: Fields = {}
     for name, value in data.items():
         if name in ("fields", "values", "tests") and isinstance(value, dict):
@@ -129,6 +131,20 @@ def event_text(event: Event) -> str:
         if fields.get("subject") == fields.get("title"):
             fields.pop("subject", None)
     return clean(" ".join(format_pairs(fields)))
+
+
+def _merged_text(data: Fields) -> str:
+    """Return what was done on other machines: ``laptop: remind Keep it; desk: …``."""
+    from holdfast.core.sharing import in_words
+
+    try:
+        causes = [event["cause"] for event in data.get("events", ())]
+        return "; ".join(
+            f"{cause['by'].get('name', '')}: {in_words(cause['type'], cause['args'])}"
+            for cause in causes
+        )
+    except (LookupError, TypeError, AttributeError):
+        return ""
 
 
 def _summary(name: str, value: Json) -> Fields:

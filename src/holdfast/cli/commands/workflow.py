@@ -17,6 +17,7 @@ from holdfast.cli.screen import (
 )
 from holdfast.core.next_step import current_task, lessons, next_fields
 from holdfast.core.refusal import shell_word
+from holdfast.core.selection import short_id
 from holdfast.core.visible import clean
 from holdfast.core.workflow import (
     declared_phase,
@@ -317,6 +318,11 @@ def _show_lines(
     yield from list_lines(screen, "Reminders", reminders)
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from list_lines(screen, "Violations", violations)
+    conflicts = [
+        f"{short_id(c['id'])}  {c['command']}, from {c['from']}: {c['why']}"
+        for c in state.get("conflicts", ())
+    ]
+    yield from list_lines(screen, "Conflicts", conflicts)
     yield from list_lines(screen, "Context", format_pairs(other_context(state)))
 
 
