@@ -119,7 +119,7 @@ def event_text(event: Event) -> str:
     """Return what people want to know of an event, cleaned; the JSON has all of it."""
     data: Fields = event["data"]
     if event["type"] == "events_merged":
-        return clean(_merged_text(data))
+        return clean(_merged_text(event))
     fields: Fields = {}
     for name, value in data.items():
         if name in ("fields", "values", "tests") and isinstance(value, dict):
@@ -133,15 +133,15 @@ def event_text(event: Event) -> str:
     return clean(" ".join(format_pairs(fields)))
 
 
-def _merged_text(data: Fields) -> str:
+def _merged_text(event: Event) -> str:
     """Return what was done on other machines: ``laptop: remind Keep it; desk: …``."""
     from holdfast.core.sharing import in_words
+    from holdfast.storage.shared_events import inside_of
 
     try:
-        causes = [event["cause"] for event in data.get("events", ())]
+        causes = [shared["cause"] for shared in inside_of(event)]
         return "; ".join(
-            f"{cause['by'].get('name', '')}: {in_words(cause['type'], cause['args'])}"
-            for cause in causes
+            f"{cause['by']['name']}: {in_words(cause['type'], cause['args'])}" for cause in causes
         )
     except (LookupError, TypeError, AttributeError):
         return ""
