@@ -54,8 +54,6 @@ _MAX_LEASES_BYTES = 256 * 1024
 _MAX_LEASE_S = 24 * 3600
 """A lease that claims to run longer was written by a wrong clock."""
 _KEPT_LEASE_S = 7 * 24 * 3600
-_TO_END = 1 << 62
-"""The number of events of a replica whose ref cannot be fetched: nothing is pushed there."""
 
 
 class GitRemote:
@@ -92,7 +90,7 @@ class GitRemote:
                 refs = self._refs or {}
                 return Pulled([], cursor_of(refs), self._known(), is_all=True)
         try:
-            pulled = reading.read(self._known)
+            pulled = self._read(reading)
         except Broken:
             self.close()
             lock = self._mirror.lock()
@@ -102,7 +100,7 @@ class GitRemote:
                 self._mirror.unlock(lock)
             reading = self._begin(since)
             assert reading is not None
-            pulled = reading.read(self._known)
+            pulled = self._read(reading)
         self._reading = reading
         if pulled.is_all:
             self.close()
@@ -132,13 +130,18 @@ class GitRemote:
         ]
         return Reading(self._mirror, self.where, refs, sound, flaws)
 
+    def _read(self, reading: Reading) -> Pulled:
+        pulled = reading.read()
+        self._damaged |= reading.unusable
+        if pulled.is_all:
+            pulled.known = self._known()
+        return pulled
+
     def _known(self) -> dict[str, int]:
         """Return the highest ``n`` that the remote has of each replica."""
         refs = self._refs or {}
-        known = {replica: ref.n for replica, ref in refs.items() if ref.n}
-        for replica in self._damaged:
-            known[replica] = 0 if replica == self._replica else _TO_END
-        return known
+        lost = self._damaged & {self._replica}
+        return {name: ref.n for name, ref in refs.items() if ref.n and name not in lost}
 
     def push(self, events: Sequence[SharedEvent]) -> list[tuple[str, int]]:
         if not events:
@@ -152,6 +155,8 @@ class GitRemote:
                 (fresh if is_fresh else old).setdefault(event["replica"], []).append(event)
             for replica, again in old.items():
                 self._check_same(replica, again)
+            for replica in self._damaged - {self._replica}:
+                fresh.pop(replica, None)  # Only its own replica replaces a ref.
             if not fresh or self._store(fresh):
                 return []
         raise self._raced()
@@ -334,7 +339,7 @@ class GitRemote:
         if not commit:
             return 0
         with Objects(self._mirror) as objects:
-            raw = objects.read(commit, git_commits.MAX_COMMIT_BYTES) or b""
+            raw = objects.read(commit, git_commits.MAX_COMMIT_BYTES, b"commit") or b""
         found = git_commits.MESSAGE.fullmatch(raw.partition(b"\n\n")[2])
         return int(found[3]) if found else 0
 

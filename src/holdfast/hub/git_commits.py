@@ -27,7 +27,7 @@ from holdfast.hub.git_mirror import REFS, GitFailed, end
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from holdfast.core.types import SharedEvent
     from holdfast.hub.git_mirror import Mirror
@@ -86,8 +86,8 @@ class Objects:
     def close(self) -> None:
         end(self._process)
 
-    def read(self, name: str, most: int) -> bytes | None:
-        """Return an object; ``None`` if it is missing or larger than ``most`` bytes.
+    def read(self, name: str, most: int, kind: bytes = b"blob") -> bytes | None:
+        """Return an object; ``None`` if it is missing, larger than ``most``, or of another kind.
 
         Raise ``Broken`` if git cannot go on.
         """
@@ -105,7 +105,7 @@ class Objects:
         if len(head) != 3 or not head[2].isdigit():
             return None
         left = int(head[2]) + 1
-        if left > most:
+        if left > most or head[1] != kind:
             while left > 0 and (chunk := answers.read(min(left, 1 << 20))):
                 left -= len(chunk)
             return None
@@ -126,6 +126,8 @@ class Reading:
         self._refs = refs
         self._flaws = flaws
         self._flawed: set[str] = set()
+        self.unusable: set[str] = set()
+        """The replicas whose refs are no commits: nothing can follow them."""
         self._objects = Objects(mirror)
         self._parts = merge(*map(self._events_of, changed), key=itemgetter(0))
         self.cursor = ""
@@ -133,8 +135,8 @@ class Reading:
     def close(self) -> None:
         self._objects.close()
 
-    def read(self, known: Callable[[], dict[str, int]]) -> Pulled:
-        """Return the next events."""
+    def read(self) -> Pulled:
+        """Return the next events; ``known`` is what the refs are said to have."""
         events, size, is_all = [], 0, True
         for _, event, length, ref, commit in self._parts:
             events.append(event)
@@ -144,9 +146,7 @@ class Reading:
                 is_all = False
                 break
         self.cursor = cursor_of(self._refs)
-        highest = known()
-        if not is_all:
-            highest |= {name: max(ref.n, ref.claimed) for name, ref in self._refs.items()}
+        highest = {name: max(ref.n, ref.claimed) for name, ref in self._refs.items()}
         flaws, self._flaws = self._flaws, []
         return Pulled(events, self.cursor, highest, is_all=is_all, flaws=flaws)
 
@@ -173,7 +173,8 @@ class Reading:
                     n += 1
                     yield sharing.position_of(event), event, len(line), ref, commit
             commit = name
-        ref.commit, ref.n = ref.tip, n
+        if ref.replica not in self.unusable:
+            ref.commit, ref.n = ref.tip, n
 
     def _leave_out(self, ref: Ref, what: str) -> None:
         """Note the first flaw of a ref."""
@@ -191,9 +192,10 @@ class Reading:
         for _ in range(_MAX_COMMITS):
             if not name or name == ref.commit:
                 break
-            head, _, message = (self._objects.read(name, MAX_COMMIT_BYTES) or b"").partition(
-                b"\n\n"
-            )
+            raw = self._objects.read(name, MAX_COMMIT_BYTES, b"commit")
+            if raw is None and name == ref.tip:
+                self.unusable.add(ref.replica)
+            head, _, message = (raw or b"").partition(b"\n\n")
             found = MESSAGE.fullmatch(message)
             if found is None or int(found[1]) != _FORM:
                 what = f"the commit {name[:12]} (a newer Holdfast wrote it, or another program)"

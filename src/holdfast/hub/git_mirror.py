@@ -166,6 +166,8 @@ class Mirror:
         self._disk = disk
         self._list_limit_s = list_limit_s
         self._limit_s = limit_s
+        self._program = ""
+        self._env: dict[str, str] = {}
 
     # The remote
 
@@ -427,17 +429,17 @@ class Mirror:
         self, words: Iterable[str], variables: dict[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
         """Start git in ``hub.git``. Raise ``GitFailed`` if there is none."""
-        program = git.which("git", self._root)
-        env = {**git.environment(self._root), **_ENVIRONMENT, **(variables or {})}
-        env["GIT_DIR"] = self.path
-        env.pop("SSH_ASKPASS", None)
+        if not self._program:
+            self._program = git.which("git", self._root) or os.devnull
+            self._env = {**git.environment(self._root), **_ENVIRONMENT, "GIT_DIR": self.path}
+            self._env.pop("SSH_ASKPASS", None)
         options = [word for option in _OPTIONS for word in ("-c", option)]
         pipe = subprocess.PIPE
         try:
             return subprocess.Popen(  # noqa: S603 - words are ours, paths and addresses follow them
-                [program or os.devnull, *options, *words],
-                stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=self._home_or_root(),
-                start_new_session=True,
+                [self._program, *options, *words],
+                stdin=pipe, stdout=pipe, stderr=pipe, env={**self._env, **(variables or {})},
+                cwd=self._home_or_root(), start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             raise GitFailed(f"git cannot be started: {error.strerror}") from None
