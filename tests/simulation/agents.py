@@ -54,7 +54,7 @@ class Agent:
 
     def act(self):
         """Do one thing; die of it now and then."""
-        steps = self.lots.randrange(1, 60) if self.lots.random() < 0.08 else None
+        steps = self.lots.randrange(1, 30) if self.lots.random() < 0.12 else None
         self.machine.disk.die_after(steps)
         action = self._next_action()
         try:
@@ -170,7 +170,8 @@ class Agent:
     def _workflow(self):
         """Return the state of the workflow that is held, or of any active one."""
         if self.lease is not None and self.lots.random() < 0.8:
-            return self.machine.keeper.store.ledger.stream(self.lease[0]).state
+            stored = self.machine.keeper.store.ledger.stream(self.lease[0])
+            return None if stored is None else stored.state  # An older copy may not have it.
         where = "kind = 'workflow' AND status IN ('in_progress', 'blocked') ORDER BY stream"
         rows = self.machine.keeper.store.ledger.rows(where)
         if not rows:

@@ -44,6 +44,7 @@ def simulate(seed, folder, size=None):
             pass_time(world)
             world.lots.choice(agents).act()
             happen(world, agents)
+        world.agents = len(agents)
         heal(world)
         folds = check_world(world)
         for stream in sorted(folds):

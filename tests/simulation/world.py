@@ -23,8 +23,8 @@ from support.git_template import make_repository
 from support.workshop import NOON
 
 DAY_S = 86_400.0
-SMALL_BATCH = 9
-"""So few events are taken in and pushed at once, so that machines also die between batches."""
+BATCHES = (2, 9, 40)
+"""So many events are taken in and pushed at once, so that machines also die between batches."""
 
 
 class MortalDisk(DyingDisk):
@@ -145,6 +145,7 @@ class World:
         self.deeds = []
         """What was acknowledged: ``agents.Deed``."""
         self.subjects = []
+        self.agents = 0
         self.counts = {}
         self._trace = blake2b(digest_size=16)
         self.machines = []
@@ -155,7 +156,7 @@ class World:
         before = os.urandom, hub.open_hub, exchange.AT_ONCE
         os.urandom = self.lots.randbytes
         hub.open_hub = self._open_hub
-        exchange.AT_ONCE = SMALL_BATCH
+        exchange.AT_ONCE = self.lots.choice(BATCHES)
         try:
             yield self
         finally:
