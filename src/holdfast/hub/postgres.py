@@ -15,6 +15,7 @@ import json
 import os
 import socket
 import threading
+from json.encoder import encode_basestring_ascii
 from time import monotonic
 
 from holdfast.core.json_text import dumps
@@ -23,7 +24,7 @@ from holdfast.hub.contract import POSTGRES, Forked, Held, Lease, Pulled, unreach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     import psycopg
@@ -127,6 +128,8 @@ UPDATE events SET xid = DEFAULT;
 """
 """The numbers of transactions of another server mean nothing here."""
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
 PULL_EVENTS = 5_000
 PULL_BYTES = 2_000_000
 _BEGINNING = "1:1:"
@@ -199,16 +202,16 @@ class Postgres:
     def push(self, events: Sequence[SharedEvent]) -> list[tuple[str, int]]:
         if not events:
             return []
-        columns = (
-            [_quoted(event["replica"]) for event in events],
-            [event["n"] for event in events],
-            [_quoted(event["stream"]) for event in events],
-            [_quoted(event["cause"]["id"]) for event in events],
-            [event.get("epoch") for event in events],
-            [bool(event.get("fenced")) for event in events],
-            [_text_of(event) for event in events],
+        values = (
+            _array(_quoted(event["replica"]) for event in events),
+            _array(str(event["n"]) for event in events),
+            _array(_quoted(event["stream"]) for event in events),
+            _array(_quoted(event["cause"]["id"]) for event in events),
+            _array(str(event.get("epoch", 0)) for event in events),
+            _array(str(bool(event.get("fenced"))) for event in events),
+            _array(_text_of(event) for event in events),
         )
-        return [(_unquoted(replica), n) for replica, n in self._run(_PUSH, lambda: columns)]
+        return [(_unquoted(replica), n) for replica, n in self._run(_PUSH, lambda: values)]
 
     # Leases
 
@@ -502,12 +505,18 @@ def _start_of(snapshot: str) -> Fields:
 def _text_of(event: SharedEvent) -> str:
     """Return an event as ASCII, which every database and every byte of a text gets through."""
     plain = {name: value for name, value in event.items() if name != "fenced"}
-    return json.dumps(plain, separators=(",", ":"))
+    return _encode(plain)
+
+
+def _array(texts: Iterable[str]) -> str:
+    """Return an array as PostgreSQL writes it. The driver takes ten times as long for that."""
+    plain = '","'.join(text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return f'{{"{plain}"}}'
 
 
 def _quoted(text: str) -> str:
     """Return a text as in JSON, without quotes: PostgreSQL stores neither NUL nor surrogates."""
-    return json.dumps(text)[1:-1]
+    return encode_basestring_ascii(text)[1:-1]
 
 
 def _unquoted(text: str) -> str:

@@ -32,7 +32,7 @@ CREATE TABLE leases (
 );
 
 -- Store events, those of each replica in order; return those that are fenced off. An event of which
--- fences is true was fenced off before, by a hub that lost it since.
+-- fences is true was fenced off before, by a hub that lost it since. Epoch 0 is no lease.
 CREATE FUNCTION push(
   replicas text[], numbers bigint[], streams text[], ids text[], epochs bigint[],
   fences boolean[], texts text[]
@@ -41,8 +41,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
   name text;
-  stored bigint;
-  wrong record;
+  known_id text;
+  is_fenced boolean;
 BEGIN
   -- Before the first write, which takes the number of this transaction: so the transactions with
   -- events of one replica have numbers in the order of n. Sorted, so that no two wait for each
@@ -55,47 +55,35 @@ BEGIN
   END LOOP;
 
   -- A claim of these streams waits until this transaction has ended, or is seen here.
-  IF cardinality(array_remove(epochs, NULL)) > 0 THEN
+  IF 0 <> ANY (epochs) THEN
     PERFORM FROM leases WHERE stream = ANY (streams) ORDER BY stream FOR SHARE;
   END IF;
 
-  INSERT INTO events (replica, n, stream, id, fenced, event)
-  SELECT sent.replica, sent.n, sent.stream, sent.id,
-         sent.is_fenced OR EXISTS (
-           SELECT FROM leases
-           WHERE leases.stream = sent.stream AND leases.epoch > sent.epoch),
-         sent.event
-  FROM unnest(replicas, numbers, streams, ids, epochs, fences, texts)
-       AS sent (replica, n, stream, id, epoch, is_fenced, event)
-  ON CONFLICT (replica, n) DO NOTHING;
-  GET DIAGNOSTICS stored = ROW_COUNT;
-
-  SELECT sent.replica, sent.n INTO wrong
-  FROM unnest(replicas, numbers) AS sent (replica, n)
-  WHERE sent.n > 1 AND NOT EXISTS (
-    SELECT FROM events WHERE events.replica = sent.replica AND events.n = sent.n - 1)
-  LIMIT 1;
-  IF FOUND THEN
-    RAISE EXCEPTION 'a gap before event % of %', wrong.n, wrong.replica USING ERRCODE = 'HF001';
-  END IF;
-
-  IF stored < cardinality(numbers) THEN
-    SELECT sent.replica, sent.n INTO wrong
-    FROM unnest(replicas, numbers, ids) AS sent (replica, n, id)
-    JOIN events ON events.replica = sent.replica AND events.n = sent.n AND events.id <> sent.id
-    ORDER BY sent.replica, sent.n LIMIT 1;
-    IF FOUND THEN
-      RAISE EXCEPTION 'another event % of %', wrong.n, wrong.replica
-        USING ERRCODE = 'HF002', DETAIL = wrong.replica || ' ' || wrong.n;
+  FOR i IN 1 .. cardinality(numbers) LOOP
+    replica := replicas[i];
+    n := numbers[i];
+    is_fenced := fences[i] OR epochs[i] > 0 AND EXISTS (
+      SELECT FROM leases WHERE leases.stream = streams[i] AND leases.epoch > epochs[i]);
+    INSERT INTO events (replica, n, stream, id, fenced, event)
+    VALUES (push.replica, push.n, streams[i], ids[i], is_fenced, texts[i])
+    ON CONFLICT (replica, n) DO NOTHING;
+    IF NOT FOUND THEN
+      SELECT id, fenced INTO known_id, is_fenced
+      FROM events WHERE events.replica = push.replica AND events.n = push.n;
+      IF known_id <> ids[i] THEN
+        RAISE EXCEPTION 'another event % of %', n, replica
+          USING ERRCODE = 'HF002', DETAIL = replica || ' ' || n;
+      END IF;
+    ELSIF n > 1 AND (i = 1 OR replicas[i - 1] <> replica OR numbers[i - 1] <> n - 1)
+      AND NOT EXISTS (
+        SELECT FROM events WHERE events.replica = push.replica AND events.n = push.n - 1)
+    THEN
+      RAISE EXCEPTION 'a gap before event % of %', n, replica USING ERRCODE = 'HF001';
     END IF;
-  ELSIF cardinality(array_remove(epochs, NULL)) = 0 AND NOT true = ANY (fences) THEN
-    RETURN;
-  END IF;
-  RETURN QUERY
-    SELECT events.replica, events.n
-    FROM unnest(replicas, numbers) AS sent (replica, n)
-    JOIN events ON events.replica = sent.replica AND events.n = sent.n AND events.fenced
-    ORDER BY 1, 2;
+    IF is_fenced THEN
+      RETURN NEXT;
+    END IF;
+  END LOOP;
 END $$;
 
 -- Take a lease, or renew the one with this epoch. Return its epoch; 0 if another holder has it, with
