@@ -41,11 +41,11 @@ def is_running(lease: Fields | None, now_ms: int) -> bool:
     return lease is not None and bool(lease["holder"]) and lease["until_ms"] > now_ms
 
 
-def running(store: Store) -> dict[str, str]:
-    """Return the holder of each stream whose lease runs."""
+def holders(store: Store) -> dict[str, tuple[str, bool]]:
+    """Return the holder of each stream that was taken, and whether the lease runs."""
     now_ms = store.now_ms()
     leases = Leases(store.ledger).all()
-    return {lease["stream"]: lease["holder"] for lease in leases if is_running(lease, now_ms)}
+    return {lease["stream"]: (lease["holder"], is_running(lease, now_ms)) for lease in leases}
 
 
 def check(session: Session, tx: Transaction, stream: str) -> None:

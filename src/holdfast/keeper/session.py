@@ -489,33 +489,39 @@ class Session:
         )
 
     def live(self, rows: list[Fields]) -> set[str]:
-        """Return the ids of the sessions in these rows that still run."""
+        """Return the ids of the sessions in these rows that still run.
+
+        Whoever took a workflow from the pool counts as live there for as long as the lease runs.
+        """
         now_ms = self.store.now_ms()
-        leased = self._running_leases() if rows else {}
+        leases = self._leases() if rows else {}
         live = set()
         running: dict[tuple[int, int | None], bool] = {}
         for row in rows:
             binding = row["session"]
             if not binding or row["status"] not in selection.ACTIVE:
                 continue
-            if "pid" in binding:
+            holder, is_running = leases.get(row["id"], ("", False))
+            if holder == binding["id"]:
+                is_live = is_running
+            elif "pid" in binding:
                 process = (binding["pid"], binding.get("born"))
                 if process not in running:
                     running[process] = _is_running(*process)
                 is_live = running[process]
             else:
                 is_live = not times.is_past(now_ms, row["updated_at"], SESSION_LIVES)
-            if is_live or leased.get(row["id"]) == binding["id"]:
+            if is_live:
                 live.add(binding["id"])
         return live
 
-    def _running_leases(self) -> dict[str, str]:
-        """Return the holder of each stream that has a running lease."""
+    def _leases(self) -> dict[str, tuple[str, bool]]:
+        """Return the holder of each stream that was taken from the pool; whether its lease runs."""
         if not self.store.ledger.fact(POOL):
             return {}
         from holdfast.keeper import leases
 
-        return leases.running(self.store)
+        return leases.holders(self.store)
 
     def binding(self, tx: Transaction, state: Workflow) -> Fields:
         """Return the arguments that bind a workflow to this session.
