@@ -36,13 +36,30 @@ def line_of(event: SharedEvent) -> bytes:
 
 def parse(line: bytes) -> SharedEvent:
     """Return the event of a line; raise ``BadJson`` if it is none."""
-    event: SharedEvent = json_text.loads(
-        line, strict=True, depth=json_text.MAX_EVENT_DEPTH, values=json_text.MAX_EVENT_VALUES
-    )
+    event = _parse_exact(line)
+    if event is None:
+        event = json_text.loads(
+            line, strict=True, depth=json_text.MAX_EVENT_DEPTH, values=json_text.MAX_EVENT_VALUES
+        )
     why = flaw_of(event)
     if why is not None:
         raise BadJson(why)
-    return event
+    parsed: SharedEvent = event
+    return parsed
+
+
+def _parse_exact(line: bytes) -> Any:
+    """Return the value of a line that is exactly as ``line_of`` writes it; ``None`` for others.
+
+    Such a line needs no strict check, which takes three times as long.
+    """
+    if line.count(b"[") + line.count(b"{") > json_text.MAX_EVENT_DEPTH:
+        return None
+    try:
+        value = json_text.loads(line)
+        return value if dumps(value).encode() == line.rstrip(b"\n") else None
+    except ValueError:
+        return None
 
 
 def is_replica(name: object) -> bool:
