@@ -5,59 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from holdfast import Keeper, Refused, Sharing
-from holdfast.core import sharing
-from holdfast.formats import aggregate_of
-from holdfast.storage.shared_events import SharedEvents
+from support.machines import Machine, git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = "docs/login.md"
-
-
-class Machine:
-    """A clone of the project, and its ledger."""
-
-    def __init__(self, folder: Path, name: str, remote: Path) -> None:
-        self.folder = folder
-        self.name = name
-        git("init", "-q", "-b", "main", str(folder))
-        git("-C", str(folder), "remote", "add", "origin", str(remote))
-        git("-C", str(folder), *WHO, "commit", "-q", "--allow-empty", "-m", "begin")
-        self.keeper = Keeper(str(folder))
-        self.sharing = Sharing(self.keeper)
-
-    def share(self) -> Machine:
-        self.sharing.add(self.sharing.plan("git", "origin", self.name))
-        return self
-
-    def sync(self) -> Any:
-        return self.sharing.sync()
-
-    def digests(self) -> dict[str, str]:
-        """Return the digest of each stream's shared state."""
-        events = SharedEvents(self.keeper.store.ledger)
-        streams = {name for name in self.keeper.store.ledger.stream_names() if name != "_ledger"}
-        return {
-            name: sharing.fold(aggregate_of(name), events.of_stream(name)).digest()
-            for name in streams
-            if events.has(name)
-        }
-
-    def rows(self) -> dict[str, dict[str, Any]]:
-        return {row["id"]: row for row in self.keeper.workflows(every=True)[0]}
-
-
-WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-
-
-def git(*words: str) -> None:
-    subprocess.run(["git", *words], check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -140,7 +98,7 @@ class TestConflicts:
             assert machine.rows()[name]["status"] == "in_progress"
             (conflict,) = machine.sharing.conflicts()
             assert conflict["workflow"] == name
-            assert conflict["command"] == "abandon workflow"
+            assert conflict["command"] == "abandon workflow (not needed)"
             assert conflict["from"] == "laptop"
         assert desk.sharing.conflicts() == laptop.sharing.conflicts()
 
@@ -150,7 +108,7 @@ class TestConflicts:
         desk, _, name = apart
         (conflict,) = desk.sharing.conflicts()
         text = desk.keeper.briefing(workflow=name)
-        assert f"CONFLICT {conflict['id'][:8]}: abandon workflow, from laptop" in text
+        assert f"CONFLICT {conflict['id'][:8]}: abandon workflow (not needed), from laptop" in text
         assert f"holdfast conflicts take {conflict['id'][:8]}" in text
         _, notes = desk.keeper.workflows()
         assert "1 conflict between several machines: holdfast conflicts" in notes
