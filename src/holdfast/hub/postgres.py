@@ -18,9 +18,10 @@ import threading
 from json.encoder import encode_basestring_ascii
 from time import monotonic
 
-from holdfast.core.json_text import dumps
+from holdfast.core.json_text import BadJson, dumps
 from holdfast.errors import INSTALL_NEWER, Fault, Refused
 from holdfast.hub.contract import POSTGRES, Forked, Held, Lease, Pulled, unreachable
+from holdfast.hub.events import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,9 +96,10 @@ WITH RECURSIVE span AS MATERIALIZED (
 SELECT (SELECT upto::text FROM span),
        (SELECT json_object_agg(replica, n) FROM known),
        (SELECT count(*) FROM news) > count(*) OR count(*) = %(most)s,
-       '[' || string_agg(event, ',' ORDER BY xid, replica, n) || ']',
+       string_agg(translate(event, E'\\n', ' '), E'\\n' ORDER BY xid, replica, n),
        array_agg(place - 1) FILTER (WHERE fenced),
-       (array_agg(xid::text ORDER BY xid, replica, n))[count(*)]
+       (SELECT json_build_object('xid', xid::text, 'replica', replica, 'n', n)
+        FROM page ORDER BY page.xid DESC, page.replica DESC, page.n DESC LIMIT 1)
 FROM page
 """
 _PUSH = """
@@ -167,20 +169,18 @@ class Postgres:
         )
         if not rows:
             return Pulled([], since, {})
-        upto, numbers, has_more, joined, fenced, xid = rows[0]
+        upto, numbers, has_more, lines, fenced, last = rows[0]
         known = {_unquoted(replica): n for replica, n in (numbers or {}).items()}
-        events = self._parsed(joined or "[]")
-        for place in fenced or ():
-            events[place]["fenced"] = True
+        events, flaws = self._parsed(lines, frozenset(fenced or ()))
         start = self._place(since)
         if has_more:
-            replica, n = _quoted(events[-1]["replica"]), events[-1]["n"]
-            start |= {"upto": upto, "xid": xid, "replica": replica, "n": n}
-        elif events or start["upto"] is not None:
+            start |= {"upto": upto, **last}
+        elif lines or start["upto"] is not None:
             start = _start_of(upto)
         else:
-            return Pulled([], since, known)
-        return Pulled(events, dumps([self._era, *start.values()]), known)
+            return Pulled([], since, known, is_all=True)
+        cursor = dumps([self._era, *start.values()])
+        return Pulled(events, cursor, known, is_all=not has_more, flaws=flaws)
 
     def _place(self, cursor: str) -> Fields:
         """Return where a cursor stands; the beginning if it is not one of this server's."""
@@ -192,12 +192,20 @@ class Postgres:
             return _start_of(_BEGINNING)
         return {"since": since, "upto": upto, "xid": xid, "replica": replica, "n": n}
 
-    def _parsed(self, text: str) -> list[SharedEvent]:
-        try:
-            events: list[SharedEvent] = json.loads(text)
-        except ValueError:
-            raise unreachable(self.where, "one of its events is damaged") from None
-        return events
+    def _parsed(
+        self, lines: str | None, fenced: frozenset[int]
+    ) -> tuple[list[SharedEvent], list[str]]:
+        """Return the events of these lines, and what is wrong with those that are left out."""
+        events: list[SharedEvent] = []
+        flaws: list[str] = []
+        for number, line in enumerate(lines.split("\n") if lines else ()):
+            try:
+                event = parse(line.encode())
+            except BadJson as why:
+                flaws.append(f"{self.where}: an event was left out ({why})")
+                continue
+            events.append({**event, "fenced": True} if number in fenced else event)
+        return events, flaws
 
     def push(self, events: Sequence[SharedEvent]) -> list[tuple[str, int]]:
         if not events:
