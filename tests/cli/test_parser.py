@@ -24,7 +24,7 @@ def test_every_value_of_start_arrives():
             *("start", "dev", "docs/plan.md", "--title", "A title", "--task=One", "--task", "Two"),
             *("--phase", "plan", "--read", "@a.md", "--read", "@b.md", "--remind", "Look"),
             *("--set", "ticket=A-1", "--set=n=3", "--branch", "main", "--ttl", "24h"),
-            *("--session", "s1", "--id", "retry-1", "--json"),
+            *("--session", "s1", "--id", "retry-1", "--json", "--label", "x", "--after", "one"),
         ]
     )
     own, target, is_aimed = args.pop("own"), args.pop("target"), args.pop("is_aimed")
@@ -49,6 +49,8 @@ def test_every_value_of_start_arrives():
         "id": "retry-1",
         "initiative": None,
         "milestone": None,
+        "labels": ["x"],
+        "after": ["one"],
         "workflow": None,
         "json": True,
         "help": False,

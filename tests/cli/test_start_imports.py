@@ -57,7 +57,7 @@ PACKAGES = {
         *("visible", "workflow"),
     ),
     "holdfast.core.workflow": (
-        *("corrections", "edits", "evidence", "lifecycle", "needs", "steps", "tasks"),
+        *("corrections", "edits", "evidence", "lifecycle", "needs", "pool", "steps", "tasks"),
     ),
     "holdfast.formats": ("schema", "skill"),
     "holdfast.keeper": ("facts", "record_writer", "requests", "session", "store", "transaction"),

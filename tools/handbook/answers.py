@@ -163,6 +163,12 @@ _SOMETIMES = ("script", "briefing")
 ``start`` has a briefing if it resumed."""
 _EITHER = ("abandon",)
 """Commands whose answer has other keys with an option: ``abandon --all``."""
+_WAITING = fields({"id": TEXT, "title": TEXT, "why": TEXT, "next": nullable(TEXT)})
+_LEASE = fields(
+    {"workflow": TEXT, "holder": nullable(TEXT), "until": nullable(TEXT), "epoch": COUNT,
+     "hub": FLAG},
+    "workflow",
+)  # fmt: skip
 _KEYS: dict[str, Schema] = {
     **dict.fromkeys(_LISTS, array(OBJECT)),
     **dict.fromkeys(_NUMBERS, COUNT),
@@ -215,6 +221,11 @@ _KEYS: dict[str, Schema] = {
     "recover": nullable(fields({"about": TEXT, "command": TEXT})),
     "streams": array(TEXT),
     "known": COUNT,
+    "ready": array(OBJECT),
+    "waiting": array(_WAITING),
+    "lease": _LEASE,
+    "leases": array(_LEASE),
+    "reaped": array(_LEASE),
 }
 _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("status", "workflows"): array(_ref("row")),

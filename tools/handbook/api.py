@@ -23,6 +23,7 @@ HOMES = {
     "Loops": ("holdfast.loops", "`Loops(keeper)`"),
     "Initiatives": ("holdfast.initiatives", "`Initiatives(keeper)`"),
     "Sharing": ("holdfast.hub", "`Sharing(keeper)`"),
+    "Pool": ("holdfast.hub.pool", "`Pool(keeper)`"),
     "Interviews": ("holdfast.keeper.logs", "`keeper.interviews()`"),
     "Delegations": ("holdfast.keeper.logs", "`keeper.delegations()`"),
     "Memory": ("holdfast.layers.memory", "`keeper.memory()`"),

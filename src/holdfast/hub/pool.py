@@ -164,7 +164,7 @@ class Pool:
         store, ttl_s = self._store, _lease_s(lease)
         if not self._session.id:
             message = "pool take: a lease is for a session, and this caller has none"
-            raise Refused("no_session", message, "holdfast pool take --session NAME")
+            raise Refused("invalid", message, "holdfast pool take --session NAME")
         begun_ms, pause_s = store.now_ms(), _FIRST_PAUSE_S
         while True:
             taken = self._try(recipe, label, ttl_s, id)

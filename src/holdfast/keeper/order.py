@@ -30,7 +30,7 @@ def check_order(session: Session, tried: str, name: str, after: Sequence[str]) -
     if circle:
         way = " after ".join(circle[:10])
         raise Refused(
-            "circular",
+            "wrong_order",
             f"{tried}: {name} would wait for itself: {way}",
             f"holdfast pool change {circle[-2]} --no-after {circle[-1]}",
         )

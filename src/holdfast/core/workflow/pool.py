@@ -64,7 +64,7 @@ def change_pool(state: Workflow, args: Fields) -> Decision:
             data[name] = after
     if state["id"] in data.get("after", ()):
         why = f"{tried}: {state['id']} cannot come after itself"
-        return Refusal("circular", why, "holdfast pool ready")
+        return Refusal("wrong_order", why, "holdfast pool ready")
     return [{"type": "pool_changed", "data": data}] if data else []
 
 
