@@ -61,6 +61,7 @@ MAY_READ = {
     "mcp/stdio.py": "MAX_LINE_BYTES of standard input at a time",
     "evidence/run.py": "the output of a command, of which the beginning and the end are kept",
     "evidence/git.py": "a file in blocks, to count its lines",
+    "hub/git_mirror.py": "what git prints, at most _MAX_OUTPUT_BYTES",
     "evidence/tree.py": "every file of the work tree in blocks, in a run of a gate",
     "keeper/start.py": "MAX_NAMES names below a folder that the caller named",
     "keeper/transfer.py": "a file that the caller named, in lines of at most _MAX_LINE_BYTES",

@@ -105,10 +105,9 @@ def ask(root: str, *words: str) -> bytes | None:
 def _start(
     root: str, settings: Iterable[str], words: tuple[str, ...]
 ) -> subprocess.Popen[bytes] | None:
-    program = which("git", root)
+    program, env = program_and_environment(root)
     if program is None:
         return None
-    env = {**environment(root), **_ENVIRONMENT}
     options = [word for setting in settings for word in ("-c", setting)]
     pipe = subprocess.PIPE
     try:
@@ -117,16 +116,20 @@ def _start(
             stdin=pipe,
             stdout=pipe,
             stderr=subprocess.DEVNULL,
-            env=env,
+            env={**env, **_ENVIRONMENT},
         )
     except OSError:
         return None
 
 
-def environment(root: str) -> dict[str, str]:
-    """Return our environment, without another repository, and with the PATH outside of this one."""
+def program_and_environment(root: str) -> tuple[str | None, dict[str, str]]:
+    """Return git and the environment to start it in, with nothing from the repository in its PATH.
+
+    No variable names a repository. The program is ``None`` if there is none.
+    """
+    folders = _folders(root)
     env = {key: value for key, value in os.environ.items() if key not in _REPOSITORY_VARIABLES}
-    return {**env, "PATH": os.pathsep.join(_folders(root))}
+    return _program("git", folders, root), {**env, "PATH": os.pathsep.join(folders)}
 
 
 def which(name: str, root: str | None = None) -> str | None:
@@ -134,7 +137,11 @@ def which(name: str, root: str | None = None) -> str | None:
 
     Relative folders do not count, nor does anything in the repository of the work tree ``root``.
     """
-    for folder in _folders(root):
+    return _program(name, _folders(root), root)
+
+
+def _program(name: str, folders: list[str], root: str | None) -> str | None:
+    for folder in folders:
         path = os.path.join(folder, name)
         is_program = os.path.isfile(path) and os.access(path, os.X_OK)
         if is_program and (root is None or not is_in_repository(path, root)):

@@ -32,8 +32,8 @@ from holdfast.hub.git_commits import (
     Batch,
     Broken,
     Objects,
-    Reading,
     Ref,
+    RefReader,
     batches_of,
     cursor_of,
     refs_of,
@@ -74,7 +74,7 @@ class GitRemote:
         self._clock_s = clock_s
         self._refs: dict[str, Ref] | None = None
         """What is known of the remote; ``None`` if it has to be asked again."""
-        self._reading: Reading | None = None
+        self._reading: RefReader | None = None
         """What ``pull`` goes on with, if the last one did not return everything."""
         self._damaged: set[str] = set()
         self._bundle_state: tuple[int, ...] = ()
@@ -106,7 +106,7 @@ class GitRemote:
             self.close()
         return pulled
 
-    def _begin(self, since: str) -> Reading | None:
+    def _begin(self, since: str) -> RefReader | None:
         """List the refs and fetch what is new; return ``None`` if nothing is."""
         self._bundle_state = self._mirror.bundle_state() if self._mirror.place.is_bundle else ()
         tips = self._mirror.tips()
@@ -128,9 +128,9 @@ class GitRemote:
             f"{self.where}: {REFS}/{replica} cannot be fetched and was left out"
             for replica in sorted(self._damaged)
         ]
-        return Reading(self._mirror, self.where, refs, sound, flaws)
+        return RefReader(self._mirror, self.where, refs, sound, flaws)
 
-    def _read(self, reading: Reading) -> Pulled:
+    def _read(self, reading: RefReader) -> Pulled:
         pulled = reading.read()
         self._damaged |= reading.unusable
         if pulled.is_all:
@@ -178,7 +178,7 @@ class GitRemote:
         if replica in self._damaged:
             return
         ref = self._refs[replica]
-        whole = Reading(self._mirror, self.where, {}, [Ref(replica, ref.tip)], [])
+        whole = RefReader(self._mirror, self.where, {}, [Ref(replica, ref.tip)], [])
         ids = {event["n"]: event["cause"]["id"] for event in events}
         try:
             for event in whole.all():

@@ -65,7 +65,7 @@ class Ref:
         """The highest ``n`` according to the message of the last commit."""
 
 
-# Reading
+# RefReader
 
 
 class Objects:
@@ -115,7 +115,7 @@ class Objects:
         return data[:-1]
 
 
-class Reading:
+class RefReader:
     """The new events of several refs, in the order in which they are folded."""
 
     def __init__(

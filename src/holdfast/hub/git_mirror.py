@@ -430,8 +430,9 @@ class Mirror:
     ) -> subprocess.Popen[bytes]:
         """Start git in ``hub.git``. Raise ``GitFailed`` if there is none."""
         if not self._program:
-            self._program = git.which("git", self._root) or os.devnull
-            self._env = {**git.environment(self._root), **_ENVIRONMENT, "GIT_DIR": self.path}
+            program, env = git.program_and_environment(self._root)
+            self._program = program or os.devnull
+            self._env = {**env, **_ENVIRONMENT, "GIT_DIR": self.path}
             self._env.pop("SSH_ASKPASS", None)
         options = [word for option in _OPTIONS for word in ("-c", option)]
         pipe = subprocess.PIPE
