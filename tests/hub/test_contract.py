@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.hub.contract import Forked, Held
-from support.hubs import HUBS
+from support.hubs import HUBS, an_event, everything, some
 from support.postgres import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from holdfast.core.types import SharedEvent
-    from holdfast.hub.contract import Hub
     from support.hubs import Meeting
 
 
@@ -30,27 +28,6 @@ def meeting(
     yield made
     made.first.close()
     made.second.close()
-
-
-def an_event(replica: str, n: int, stream: str = "login", **more: object) -> SharedEvent:
-    cause = {
-        "id": f"{replica}-{n}", "at": "2026-01-01T00:00:00.000Z", "type": "add_reminder",
-        "args": {"text": f"{replica} {n} ü \u2028 \\ ' \" %s"},
-        "by": {"name": "laptop", "surface": "cli"},
-    }  # fmt: skip
-    event: SharedEvent = {
-        "replica": replica, "n": n, "lamport": n, "seen": {replica: n - 1}, "rules": 1,
-        "stream": stream, "cause": cause, **more,
-    }  # type: ignore[typeddict-item]  # fmt: skip
-    return event
-
-
-def some(replica: str, first: int, last: int) -> list[SharedEvent]:
-    return [an_event(replica, n) for n in range(first, last + 1)]
-
-
-def everything(hub: Hub) -> dict[tuple[str, int], SharedEvent]:
-    return {(event["replica"], event["n"]): event for event in hub.pull("").events}
 
 
 class TestEventsOfAHub:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from holdfast.core.types import SharedEvent
     from holdfast.hub.contract import Hub
 
 
@@ -37,6 +38,27 @@ class Meeting:
         self.first = first
         self.second = second
         self.pass_s = pass_s
+
+
+def an_event(replica: str, n: int, stream: str = "login", **more: object) -> SharedEvent:
+    cause = {
+        "id": f"{replica}-{n}", "at": "2026-01-01T00:00:00.000Z", "type": "add_reminder",
+        "args": {"text": f"{replica} {n} ü \u2028 \\ ' \" %s"},
+        "by": {"name": "laptop", "surface": "cli"},
+    }  # fmt: skip
+    event: SharedEvent = {
+        "replica": replica, "n": n, "lamport": n, "seen": {replica: n - 1}, "rules": 1,
+        "stream": stream, "cause": cause, **more,
+    }  # type: ignore[typeddict-item]  # fmt: skip
+    return event
+
+
+def some(replica: str, first: int, last: int) -> list[SharedEvent]:
+    return [an_event(replica, n) for n in range(first, last + 1)]
+
+
+def everything(hub: Hub) -> dict[tuple[str, int], SharedEvent]:
+    return {(event["replica"], event["n"]): event for event in hub.pull("").events}
 
 
 def _memory(_folder: Path) -> Meeting:

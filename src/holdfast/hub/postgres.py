@@ -173,20 +173,21 @@ class Postgres:
         known = {_unquoted(replica): n for replica, n in (numbers or {}).items()}
         events, flaws = self._parsed(lines, frozenset(fenced or ()))
         start = self._place(since)
+        is_now = start["upto"] is None
         if has_more:
             start |= {"upto": upto, **last}
-        elif lines or start["upto"] is not None:
+        elif lines or not is_now:
             start = _start_of(upto)
         else:
             return Pulled([], since, known, is_all=True)
         cursor = dumps([self._era, *start.values()])
-        return Pulled(events, cursor, known, is_all=not has_more, flaws=flaws)
+        return Pulled(events, cursor, known, is_all=is_now and not has_more, flaws=flaws)
 
     def _place(self, cursor: str) -> Fields:
         """Return where a cursor stands; the beginning if it is not one of this server's."""
         try:
             era, since, upto, xid, replica, n = json.loads(cursor or "[]")
-        except ValueError:
+        except (TypeError, ValueError):
             return _start_of(_BEGINNING)
         if era != self._era:
             return _start_of(_BEGINNING)

@@ -1,0 +1,326 @@
+"""What the hub in PostgreSQL does beside the contract, on a real server."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import Keeper, Sharing
+from holdfast.errors import Fault, Refused
+from holdfast.hub.contract import Held
+from support.git_template import make_repository
+from support.hubs import an_event, everything, some
+from support.postgres import Unavailable, shared_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from holdfast.core.types import SharedEvent
+    from holdfast.hub.contract import Hub
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+from holdfast.hub import postgres  # noqa: E402 - it needs the driver
+from holdfast.hub.postgres import Postgres  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+RIGHT, WRONG = "r1ght-w0rd", "wr0ng-w0rd"
+
+
+@pytest.fixture
+def dsn(not_shown: Callable[[str], None]) -> str:
+    try:
+        return shared_server().new_schema()
+    except Unavailable as why:
+        not_shown(f"the hub in PostgreSQL: {why}")
+        raise
+
+
+@pytest.fixture
+def hubs(dsn: str) -> Iterator[tuple[Postgres, Postgres]]:
+    """Two ways in, to tables that are there."""
+    first, second = Postgres(dsn), Postgres(dsn)
+    first.claim("made", "nobody", 0)
+    yield first, second
+    first.close()
+    second.close()
+
+
+@pytest.fixture
+def by_hand(dsn: str) -> Iterator[Any]:
+    """A connection whose transactions a test begins and ends."""
+    with psycopg.connect(dsn) as connection:
+        yield connection
+
+
+def push_by_hand(connection: Any, events: list[SharedEvent]) -> list[Any]:
+    """Push in an open transaction, which the caller ends."""
+    hub = Postgres.__new__(Postgres)
+    sent: list[Any] = []
+    hub._run = lambda query, values: sent.append((query, values())) or []  # type: ignore[method-assign]
+    hub.push(events)
+    rows: list[Any] = connection.execute(*sent[0]).fetchall()
+    return rows
+
+
+class InBackground:
+    """A call in a thread, with its result or error."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(call,), daemon=True)
+        self._thread.start()
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        try:
+            self._result = call()
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+            self._error = error
+
+    def result(self) -> Any:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def await_lock(dsn: str) -> None:
+    """Wait until another connection of this schema waits for a lock."""
+    schema = dsn.rpartition("%3D")[2]
+    query = """SELECT count(*) FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid)
+        WHERE NOT l.granted AND a.pid = ANY (SELECT l.pid FROM pg_locks AS l
+          JOIN pg_class AS c ON c.oid = l.relation
+          WHERE c.relnamespace = to_regnamespace(%s)) OR NOT l.granted AND l.locktype = 'advisory'
+          AND l.classid = (to_regclass(%s))::oid"""
+    due = monotonic() + 30
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while monotonic() < due:
+            row = connection.execute(query, (schema, f"{schema}.events")).fetchone()
+            if row[0]:
+                return
+            sleep(0.005)
+    raise AssertionError("nobody waits")
+
+
+def numbers(events: list[SharedEvent]) -> list[tuple[str, int]]:
+    return [(event["replica"], event["n"]) for event in events]
+
+
+class TestCursor:
+    def test_a_transaction_that_ends_late_is_not_skipped(
+        self, hubs: tuple[Hub, Hub], by_hand: Any
+    ) -> None:
+        first, second = hubs
+        push_by_hand(by_hand, some("late", 1, 2))
+        first.push(some("b", 1, 3))
+        early = second.pull("")
+        assert numbers(early.events) == [("b", 1), ("b", 2), ("b", 3)]
+        again = second.pull(early.cursor)
+        assert (again.events, again.cursor) == ([], early.cursor), "it does not go round"
+        first.push(some("b", 4, 4))
+        middle = second.pull(early.cursor)
+        by_hand.commit()
+        late = second.pull(middle.cursor)
+        assert numbers(middle.events) == [("b", 4)]
+        assert numbers(late.events) == [("late", 1), ("late", 2)]
+        assert second.pull(late.cursor).events == []
+
+    def test_a_long_transaction_of_somebody_else_holds_nothing_back(
+        self, hubs: tuple[Hub, Hub], by_hand: Any
+    ) -> None:
+        by_hand.execute("SELECT pg_current_xact_id()")
+        hubs[0].push(some("a", 1, 3))
+        assert numbers(hubs[1].pull("").events) == [("a", 1), ("a", 2), ("a", 3)]
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_whatever_order_transactions_end_in_each_event_comes_once(
+        self, hubs: tuple[Postgres, Hub], dsn: str, seed: int
+    ) -> None:
+        rng = random.Random(seed)
+        reader = hubs[0]
+        sent: dict[str, int] = {}
+        got: list[tuple[str, int]] = []
+        cursor = ""
+        with psycopg.connect(dsn) as a, psycopg.connect(dsn) as b, psycopg.connect(dsn) as c:
+            for _ in range(60):
+                name = rng.choice("abc")
+                connection = {"a": a, "b": b, "c": c}[name]
+                match rng.choice(["push", "push", "end", "pull"]):
+                    case "push":
+                        count = rng.randint(1, 4)
+                        last = sent.get(name, 0)
+                        push_by_hand(connection, some(name, last + 1, last + count))
+                        sent[name] = last + count
+                    case "end":
+                        connection.commit()
+                    case "pull":
+                        pulled = reader.pull(cursor, most=rng.randint(1, 5))
+                        got += numbers(pulled.events)
+                        cursor = pulled.cursor
+        is_all = False
+        while not is_all:
+            pulled = reader.pull(cursor, most=3)
+            got += numbers(pulled.events)
+            cursor, is_all = pulled.cursor, pulled.is_all
+        assert len(got) == len(set(got)), "nothing comes twice"
+        for name, last in sent.items():
+            assert [n for replica, n in got if replica == name] == list(range(1, last + 1))
+
+    def test_two_that_push_events_of_one_replica_keep_their_order(
+        self, hubs: tuple[Postgres, Postgres], by_hand: Any, dsn: str
+    ) -> None:
+        """A transaction that waits for another must not have an earlier number than that."""
+        by_hand.execute(
+            "SELECT pg_advisory_xact_lock('events'::regclass::oid::integer, hashtext('b'))"
+        )
+        second = InBackground(lambda: hubs[0].push([an_event("a", 1), an_event("b", 2)]))
+        await_lock(dsn)
+        push_by_hand(by_hand, some("b", 1, 1))
+        by_hand.commit()
+        assert second.result() == []
+        events, cursor, is_all = [], "", False
+        while not is_all:
+            pulled = hubs[1].pull(cursor, most=1)
+            events += pulled.events
+            cursor, is_all = pulled.cursor, pulled.is_all
+        assert [n for replica, n in numbers(events) if replica == "b"] == [1, 2]
+
+    def test_large_events_come_in_several_answers(self, hubs: tuple[Hub, Hub]) -> None:
+        large = [an_event("a", n) for n in range(1, 6)]
+        for event in large:
+            event["cause"]["args"] = {"text": "x" * (postgres.PULL_BYTES // 2)}
+        hubs[0].push(large)
+        counts, cursor, is_all = [], "", False
+        while not is_all:
+            pulled = hubs[1].pull(cursor)
+            counts.append(len(pulled.events))
+            cursor, is_all = pulled.cursor, pulled.is_all
+        assert sum(counts) == 5
+        assert max(counts) < 5
+
+    @pytest.mark.parametrize(
+        "cursor", ["", "what?", "7", '["another-server","9:9:",null,null,"",0]']
+    )
+    def test_a_cursor_of_another_server_begins_anew(
+        self, hubs: tuple[Hub, Hub], cursor: str
+    ) -> None:
+        hubs[0].push(some("a", 1, 2))
+        assert numbers(hubs[1].pull(cursor).events) == [("a", 1), ("a", 2)]
+
+    def test_a_damaged_event_is_left_out_and_said(
+        self, hubs: tuple[Hub, Hub], by_hand: Any
+    ) -> None:
+        hubs[0].push([*some("a", 1, 2), *some("b", 1, 1)])
+        by_hand.execute("UPDATE events SET event = E'{\\n[' WHERE replica = 'a' AND n = 2")
+        by_hand.commit()
+        pulled = hubs[1].pull("")
+        assert numbers(pulled.events) == [("a", 1), ("b", 1)]
+        assert len(pulled.flaws) == 1
+
+
+class TestEpochs:
+    @pytest.fixture
+    def lost(self, hubs: tuple[Hub, Hub], by_hand: Any) -> int:
+        """Return the epoch of a lease that ran out."""
+        epoch = hubs[0].claim("login", "one", 60)
+        by_hand.execute("UPDATE leases SET until = until - interval '61 s'")
+        by_hand.commit()
+        return epoch
+
+    def test_a_claim_waits_for_a_push_that_came_first(
+        self, hubs: tuple[Hub, Hub], by_hand: Any, dsn: str, lost: int
+    ) -> None:
+        assert push_by_hand(by_hand, [an_event("a", 1, epoch=lost)]) == []
+        claim = InBackground(lambda: hubs[1].claim("login", "two", 60))
+        await_lock(dsn)
+        by_hand.commit()
+        assert claim.result() > lost
+        assert not everything(hubs[1])["a", 1].get("fenced"), "it was there before the claim"
+
+    def test_a_push_waits_for_a_claim_that_came_first_and_is_fenced(
+        self, hubs: tuple[Hub, Hub], by_hand: Any, dsn: str, lost: int
+    ) -> None:
+        by_hand.execute("SELECT epoch FROM claim('login', 'two', 60, 0)")
+        push = InBackground(lambda: hubs[0].push([an_event("a", 1, epoch=lost)]))
+        await_lock(dsn)
+        by_hand.commit()
+        assert push.result() == [("a", 1)]
+        assert everything(hubs[1])["a", 1]["fenced"]
+
+    def test_one_of_many_gets_a_lease(self, dsn: str, hubs: tuple[Hub, Hub]) -> None:
+        ways = [Postgres(dsn) for _ in range(6)]
+        calls = [
+            InBackground(lambda hub=hub, name=str(number): hub.claim("login", name, 60))
+            for number, hub in enumerate(ways)
+        ]
+        outcomes = []
+        for call in calls:
+            try:
+                outcomes.append(call.result())
+            except Held:
+                outcomes.append(0)
+        assert sum(map(bool, outcomes)) == 1
+        for hub in ways:
+            hub.close()
+
+    def test_a_hub_that_lost_its_leases_gives_no_epoch_twice(
+        self, hubs: tuple[Hub, Hub], by_hand: Any
+    ) -> None:
+        before = hubs[0].claim("login", "one", 60)
+        by_hand.execute("DELETE FROM leases")
+        by_hand.commit()
+        assert hubs[1].push([an_event("a", 1, epoch=before)]) == [], "nobody else took it"
+        assert hubs[1].claim("login", "two", 60) > before
+        assert hubs[0].push([an_event("a", 2, epoch=before)]) == [("a", 2)]
+
+    def test_what_was_fenced_elsewhere_stays_fenced(self, hubs: tuple[Hub, Hub]) -> None:
+        assert hubs[0].push([an_event("a", 1, fenced=True)]) == [("a", 1)]
+        assert everything(hubs[1])["a", 1]["fenced"]
+
+
+class TestNumbers:
+    def test_a_gap_is_refused_and_nothing_stored(self, hubs: tuple[Hub, Hub]) -> None:
+        with pytest.raises(Fault, match="a gap before event 3 of a") as caught:
+            hubs[0].push([*some("b", 1, 1), *some("a", 3, 4)])
+        assert caught.value.code == "hub_gap"
+        with pytest.raises(Fault, match="a gap before event 3 of b"):
+            hubs[0].push([an_event("b", 1), an_event("b", 3)])
+        assert everything(hubs[1]) == {}
+
+    def test_two_that_push_the_same_at_once_store_it_once(
+        self, hubs: tuple[Hub, Hub], by_hand: Any, dsn: str
+    ) -> None:
+        push_by_hand(by_hand, some("a", 1, 3))
+        other = InBackground(lambda: hubs[0].push(some("a", 1, 5)))
+        await_lock(dsn)
+        by_hand.commit()
+        assert other.result() == []
+        assert numbers(hubs[1].pull("").events) == [("a", n) for n in range(1, 6)]
+
+    def test_an_id_that_a_replica_used_before_is_refused(self, hubs: tuple[Hub, Hub]) -> None:
+        hubs[0].push(some("a", 1, 1))
+        doubled = an_event("a", 2)
+        doubled["cause"]["id"] = "a-1"
+        with pytest.raises(Fault) as caught:
+            hubs[0].push([doubled])
+        assert caught.value.code == "hub_doubled"
+
+    def test_every_character_arrives(self, hubs: tuple[Hub, Hub]) -> None:
+        odd = an_event("a", 1, stream='x"\\\x00 {},ü')
+        odd["cause"]["args"] = {"text": "\x00\x7f\u2028 NULL \\N \U0001f600"}
+        hubs[0].push([odd])
+        assert everything(hubs[1])["a", 1] == odd
+        hubs[0].claim(odd["stream"], 'm"e\x00', 60)
+        assert [(one.stream, one.holder) for one in hubs[1].leases()] == [
+            (odd["stream"], 'm"e\x00')
+        ]
