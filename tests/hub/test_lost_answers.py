@@ -1,11 +1,15 @@
-"""What a machine did not hear, because an answer of the hub was lost, it hears later."""
+"""What a machine did not hear, as an answer of the hub was lost or it died, it hears later."""
+
+import json
+import os
 
 import pytest
 
 from holdfast.errors import Fault
-from holdfast.hub import Sharing
+from holdfast.hub import Sharing, exchange
 from holdfast.hub.contract import unreachable
 from simulation.world import World
+from support.disks import Died
 
 LEASE = "INSERT OR REPLACE INTO leases VALUES ('work-md', 'one', ?, 60, 0, 1)"
 
@@ -47,3 +51,38 @@ def test_a_fenced_change_is_taken_back_also_if_the_answer_to_its_push_was_lost(w
         assert [one["why"] for one in Sharing(machine.keeper).conflicts()] == [
             "its lease had been lost by then"
         ]
+
+
+def test_a_machine_that_dies_after_it_took_in_an_edit_misses_no_event(world, monkeypatch):
+    first, second = world.machines
+    one, other = [second.keeper.start("dev", f"{name}.md").state for name in "ab"]
+    second.sync()
+    first.sync()
+    for state in (one, other, one):
+        first.keeper.remind(f"mind {first.keeper.store.now()}", workflow=state["id"])
+    first.sync()
+    path = os.path.join(second.root, other["record"])
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    document["context"]["by hand"] = 1
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    merge = exchange.merge
+
+    def merge_or_die(tx, stream, news, **options):
+        if stream == other["id"]:
+            tx.load(stream)
+            raise Died
+        return merge(tx, stream, news, **options)
+
+    monkeypatch.setattr(exchange, "merge", merge_or_die)
+    with pytest.raises(Died):
+        second.sync()
+    monkeypatch.undo()
+    second.reboot()
+    second.sync()
+    counts = [
+        len(second.keeper.show(workflow=state["id"]).state["reminders"]) for state in (one, other)
+    ]
+    assert counts == [2, 1]
+    assert second.keeper.show(workflow=other["id"]).state["context"]["by hand"] == 1

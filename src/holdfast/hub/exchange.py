@@ -137,6 +137,7 @@ def take_in(session: Session, events: list[SharedEvent]) -> list[str]:
         own = [event for event in events if event["replica"] == replica.id]
         if own:
             _check_own(tx, replica, own)
+        _settle_records(tx, (event["stream"] for event in events))
         known = replica.events.known()
         fresh: dict[str, list[SharedEvent]] = {}
         for event in sorted(events, key=lambda event: (event["replica"], event["n"])):
@@ -174,8 +175,8 @@ def _take_another_name(tx: Transaction, first: int) -> None:
     replica = tx.replica
     assert replica is not None
     before = replica.id
-    last = replica.events.known().get(before, 0)
-    mine = replica.events.of_replica(before, first - 1, max(0, last - first + 1))
+    _settle_records(tx, [event["stream"] for event in _own_from(replica, first)])
+    mine = _own_from(replica, first)
     tx.begin()
     replica.renew()
     renamed: list[SharedEvent] = []
@@ -194,6 +195,27 @@ def _take_another_name(tx: Transaction, first: int) -> None:
     tx.commit()
 
 
+def _own_from(replica: Replica, first: int) -> list[SharedEvent]:
+    """Return this replica's events from a number on."""
+    last = replica.events.known().get(replica.id, 0)
+    return replica.events.of_replica(replica.id, first - 1, max(0, last - first + 1))
+
+
+def _settle_records(tx: Transaction, streams: Iterable[str]) -> None:
+    """Take in edits of records before events are merged into their streams.
+
+    Each edit is a commit of its own. Between two merges it would commit the first one alone, and a
+    process that is killed then would have left out events for good.
+    """
+    for stream in dict.fromkeys(streams):
+        if _has_state(stream):
+            tx.load(stream)
+
+
+def _has_state(stream: str) -> bool:
+    return is_log(stream) or (is_workflow(stream) and is_safe(stream))
+
+
 def _fence(tx: Transaction, fenced: Iterable[tuple[str, int]]) -> None:
     """Take back what was made under a lease that had been lost: it becomes a conflict."""
     replica = tx.replica
@@ -204,6 +226,7 @@ def _fence(tx: Transaction, fenced: Iterable[tuple[str, int]]) -> None:
         event = replica.events.event(name, n)
         if event is not None and not event.get("fenced"):
             streams.setdefault(event["stream"], []).append((name, n))
+    _settle_records(tx, streams)
     for stream, numbers in streams.items():
         tx.begin()
         replica.events.fence(numbers)
@@ -225,7 +248,7 @@ def merge(
     data: Fields = {"events": news} if news else {}
     if fenced:
         data["fenced"] = [list(number) for number in fenced]
-    if not (is_log(stream) or (is_workflow(stream) and is_safe(stream))):
+    if not _has_state(stream):
         _keep_apart(tx, data, news)
         return None
     local = tx.load(stream)
