@@ -1,18 +1,18 @@
 """The agents of the simulation: what they do with the work on their machines.
 
-Each has a session on one machine. It takes work, with a lease where the hub fences, carries out
+Each has a session on one machine. It takes work from the pool, gives it back, and carries out
 commands of the real keeper, and is told what it is told: a receipt (the command is *acknowledged*),
 a refusal, or nothing at all, because its machine died. Then it may ask again under the same id.
 """
 
 from holdfast.errors import Fault, Refused
 from holdfast.hub import Sharing
+from holdfast.hub.pool import Pool
+from holdfast.storage.leases import Leases
 from support.disks import Died
 
-LEASE_S = 3_600.0
+LEASES = ("5m", "1h", "12h")
 RECIPES = ("dev", "dev", "apex", "planning")
-_PUT_LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?, 1)"
-_DROP_LEASE = "DELETE FROM leases WHERE stream = ? AND holder = ?"
 
 
 def _gate_run(mark):
@@ -43,8 +43,6 @@ class Agent:
         self.lots = world.lots
         self.machine = machine
         self.name = f"agent-{number}"
-        self.lease = None
-        """Stream, epoch and, by this machine's clock, the end of the lease that it believes in."""
         self.unanswered = None
         """The command that it got no answer to: id and what to call."""
 
@@ -75,7 +73,7 @@ class Agent:
     def _next_action(self):
         if self.unanswered is not None and self.lots.random() < 0.7:
             return self.ask_again
-        if self.lease is not None and self.lots.random() < 0.6:
+        if self.lots.random() < 0.6 and self.lease is not None:
             return self.lots.choice([self.work, self.work, self.work, self.renew, self.give])
         weights = {
             self.start: 6, self.take: 12, self.work: 40, self.sync: 25, self.learn: 3,
@@ -169,8 +167,9 @@ class Agent:
 
     def _workflow(self):
         """Return the state of the workflow that is held, or of any active one."""
-        if self.lease is not None and self.lots.random() < 0.8:
-            stored = self.machine.keeper.store.ledger.stream(self.lease[0])
+        held = self.lease
+        if held is not None and self.lots.random() < 0.8:
+            stored = self.machine.keeper.store.ledger.stream(held)
             return None if stored is None else stored.state  # An older copy may not have it.
         where = "kind = 'workflow' AND status IN ('in_progress', 'blocked') ORDER BY stream"
         rows = self.machine.keeper.store.ledger.rows(where)
@@ -178,46 +177,30 @@ class Agent:
             return None
         return self.machine.keeper.store.ledger.stream(self.lots.choice(rows)["id"]).state
 
-    # Leases
+    # The pool
+
+    @property
+    def lease(self):
+        """The workflow that it believes to hold; ``None`` without one."""
+        held = Leases(self.machine.keeper.store.ledger).held_by(self.name)
+        return held[0]["stream"] if held else None
 
     def take(self):
-        """Claim some work at the hub, and keep the lease in the ledger."""
-        state = self._workflow()
-        if state is None or not self.world.hub.is_fencing:
-            return
-        stream = state["id"]
-        epoch = self.machine.wire().claim(stream, self.name, LEASE_S)
-        self._keep_lease(stream, epoch)
+        """Take whatever is ready."""
+        lease = self.lots.choice(LEASES)
+        self._do(
+            "take", None, None,
+            lambda own_id: Pool(self.keeper).take(lease=lease, id=own_id).receipt,
+        )  # fmt: skip
 
     def renew(self):
-        stream, epoch, _ = self.lease
-        try:
-            epoch = self.machine.wire().claim(stream, self.name, LEASE_S, epoch)
-        except Refused:
-            self._lose_lease()
-            raise
-        self._keep_lease(stream, epoch)
+        """Renew the lease at the hub, as hooks and commands do in the background."""
+        Pool(self.keeper).renew()
 
     def give(self):
-        stream, epoch, _ = self.lease
-        self.machine.wire().release(stream, epoch)
-        self._lose_lease()
-
-    def _keep_lease(self, stream, epoch):
-        until_ms = self.machine.now_ms() + int(LEASE_S * 1_000)
-        row = stream, self.name, epoch, LEASE_S, until_ms
-        with self.keeper.session.transaction() as tx:
-            tx.begin()
-            tx.store.ledger.database.execute(_PUT_LEASE, row)
-            tx.commit()
-        self.lease = stream, epoch, until_ms
-
-    def _lose_lease(self):
-        stream, self.lease = self.lease[0], None
-        with self.keeper.session.transaction() as tx:
-            tx.begin()
-            tx.store.ledger.database.execute(_DROP_LEASE, (stream, self.name))
-            tx.commit()
+        """Give the work back; the hub hears of it with the next renewal."""
+        stream = self.lease
+        self._do("give", stream, None, lambda own_id: Pool(self.keeper).give(stream, id=own_id))
 
     # The hub
 

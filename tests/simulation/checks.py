@@ -176,7 +176,7 @@ def check_deeds(world, events, folds):
 
 def _is_local(deed):
     """Return whether a command may concern only its machine."""
-    return deed.kind in {"resume", "start"}
+    return deed.kind in {"resume", "start", "take", "give"}
 
 
 def _times(deed, state):
