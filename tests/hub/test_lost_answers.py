@@ -58,8 +58,8 @@ def test_a_machine_that_dies_after_it_took_in_an_edit_misses_no_event(world, mon
     one, other = [second.keeper.start("dev", f"{name}.md").state for name in "ab"]
     second.sync()
     first.sync()
-    for state in (one, other, one):
-        first.keeper.remind(f"mind {first.keeper.store.now()}", workflow=state["id"])
+    for text, state in (("first", one), ("second", other), ("third", one)):
+        first.keeper.remind(text, workflow=state["id"])
     first.sync()
     path = os.path.join(second.root, other["record"])
     with open(path, encoding="utf-8") as file:
