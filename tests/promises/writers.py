@@ -50,14 +50,14 @@ class Attempt:
 class Writer:
     """A writer process. It takes the first of its roots that answers, and the next if it moved."""
 
-    def __init__(self, folder, name, roots, workflow, **options):
+    def __init__(self, folder, name, roots, workflow, *, home=None, **options):
         self.log = os.path.join(folder, f"{name}.log")
         self.order = {"name": name, "roots": roots, "workflow": workflow, **options}
         path = os.pathsep.join([SOURCE, TESTS])
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, os.path.abspath(__file__), json.dumps(self.order)],
-                env={**ENVIRONMENT, "PYTHONPATH": path},
+                env={**ENVIRONMENT, "PYTHONPATH": path, **({"HOME": home} if home else {})},
                 cwd=folder,
                 stdout=log,
             )
@@ -119,8 +119,9 @@ def _lines_after(path, size):
 class Lane:
     """One of many writers: its processes come one after another, as they are killed."""
 
-    def __init__(self, folder, root, number, workflow, count, seed, *, by):
+    def __init__(self, folder, root, number, workflow, count, seed, *, by, home=None):
         self._folder, self._root, self._workflow, self._by = folder, root, workflow, by
+        self._home = home
         self._lots = random.Random(f"{seed}-{number}")
         self._names = [f"w{number}-{index}" for index in range(count)]
         self.attempts = {name: Attempt(name) for name in self._names}
@@ -146,7 +147,7 @@ class Lane:
     def _go_on(self, waiting, rounds):
         """Run a process that sends the rest; return what is left when it was killed."""
         name = f"{waiting[0]}-{rounds}"
-        options = {"names": waiting, "by": self._by}
+        options = {"names": waiting, "by": self._by, "home": self._home}
         writer = Writer(self._folder, name, [self._root], self._workflow, **options)
         timer = threading.Timer(self._lots.uniform(0.1, 1.2), writer.process.kill)
         is_doomed = self._lots.random() < 0.6
