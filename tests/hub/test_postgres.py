@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from holdfast.core.types import SharedEvent
     from holdfast.hub.contract import Hub
 
+    Way = Callable[[str], "Postgres"]
+
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 from holdfast.hub import postgres  # noqa: E402 - it needs the driver
 from holdfast.hub.postgres import Postgres  # noqa: E402
@@ -52,6 +54,20 @@ def hubs(dsn: str) -> Iterator[tuple[Postgres, Postgres]]:
     yield first, second
     first.close()
     second.close()
+
+
+@pytest.fixture
+def way_in() -> Iterator[Way]:
+    """``way_in(dsn)`` is a hub that is closed after the test."""
+    made: list[Postgres] = []
+
+    def open_it(where: str) -> Postgres:
+        made.append(Postgres(where))
+        return made[-1]
+
+    yield open_it
+    for hub in made:
+        hub.close()
 
 
 @pytest.fixture
@@ -257,7 +273,8 @@ class TestEpochs:
         assert push.result() == [("a", 1)]
         assert everything(hubs[1])["a", 1]["fenced"]
 
-    def test_one_of_many_gets_a_lease(self, dsn: str, hubs: tuple[Hub, Hub]) -> None:
+    @pytest.mark.usefixtures("hubs")
+    def test_one_of_many_gets_a_lease(self, dsn: str) -> None:
         ways = [Postgres(dsn) for _ in range(6)]
         calls = [
             InBackground(lambda hub=hub, name=str(number): hub.claim("login", name, 60))
@@ -324,3 +341,296 @@ class TestNumbers:
         assert [(one.stream, one.holder) for one in hubs[1].leases()] == [
             (odd["stream"], 'm"e\x00')
         ]
+
+
+CLAIM_IN_A_PROCESS = """
+import sys
+from holdfast.hub.postgres import Postgres
+sys.stdin.readline()
+hub = Postgres(sys.argv[1])
+hub.push([])
+print(hub.claim(sys.argv[2], "me", 60) > 0)
+"""
+
+
+class TestTables:
+    def test_a_look_makes_none(self, way_in: Way, dsn: str) -> None:
+        hub = way_in(dsn)
+        assert (hub.pull("").events, hub.leases()) == ([], [])
+        assert tables(dsn) == []
+        hub.push(some("a", 1, 1))
+        assert tables(dsn) == ["events", "leases", "schema_version"]
+        assert numbers(hub.pull("").events) == [("a", 1)]
+
+    def test_they_are_made_once(self, way_in: Way, dsn: str) -> None:
+        for n in (1, 2):
+            hub = way_in(dsn)
+            hub.push(some("a", n, n))
+            hub.close()
+        with psycopg.connect(dsn) as connection:
+            rows = connection.execute("SELECT version FROM schema_version").fetchall()
+        assert rows == [(postgres.VERSION,)]
+
+    def test_processes_that_make_them_at_once_make_them_once(self, dsn: str) -> None:
+        words = [sys.executable, "-c", CLAIM_IN_A_PROCESS, dsn]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        runs = [
+            subprocess.Popen([*words, str(number)], env=environment, **pipes) for number in range(3)
+        ]
+        outputs = [run.communicate("go\n", timeout=60)[0] for run in runs]
+        assert outputs == ["True\n"] * 3
+
+    def test_those_of_a_newer_version_are_left_alone(
+        self, way_in: Way, dsn: str, hubs: tuple[Hub, Hub]
+    ) -> None:
+        hubs[0].push(some("a", 1, 1))
+        with psycopg.connect(dsn) as connection:
+            connection.execute("UPDATE schema_version SET version = version + 1")
+        late = way_in(dsn)
+        for call in (lambda: late.pull(""), lambda: late.push(some("a", 2, 2)), late.leases):
+            with pytest.raises(Fault, match="a newer Holdfast") as caught:
+                call()
+            assert "install the newer Holdfast" in caught.value.hint
+        assert len(numbers(hubs[0].pull("").events)) == 1
+
+    @pytest.mark.parametrize(
+        "foreign",
+        ["CREATE TABLE events (id int)", "CREATE TABLE schema_version (installed_rank int)"],
+    )
+    def test_a_schema_of_somebody_else_is_refused(
+        self, way_in: Way, dsn: str, foreign: str
+    ) -> None:
+        with psycopg.connect(dsn) as connection:
+            connection.execute(foreign)
+        before = tables(dsn)
+        hub = way_in(dsn)
+        with pytest.raises(Refused, match="in use by something else") as caught:
+            hub.push(some("a", 1, 1))
+        assert "options=-csearch_path" in caught.value.hint
+        assert tables(dsn) == before
+
+    def test_a_schema_that_does_not_exist_is_named_as_the_reason(
+        self, way_in: Way, dsn: str
+    ) -> None:
+        hub = way_in(dsn.replace("%3Dt_", "%3Dno_"))
+        assert hub.pull("").events == []
+        with pytest.raises(Refused, match="does not exist") as caught:
+            hub.push(some("a", 1, 1))
+        assert "CREATE SCHEMA" in caught.value.hint
+
+    def test_two_repositories_in_one_database_do_not_meet(self, way_in: Way, dsn: str) -> None:
+        other = shared_server().new_schema()
+        hub = way_in(dsn)
+        hub.push(some("a", 1, 1))
+        # The second schema comes first on a path that ends in the first one.
+        both = f"{other},{dsn.rpartition('%3D')[2]}"
+        late = way_in(both)
+        assert late.pull("").events == []
+        late.push(some("b", 1, 1))
+        assert numbers(hub.pull("").events) == [("a", 1)]
+
+    def test_after_a_restore_into_another_server_nothing_is_hidden(
+        self, way_in: Way, dsn: str, hubs: tuple[Hub, Hub]
+    ) -> None:
+        hubs[0].push(some("a", 1, 3))
+        cursor = hubs[1].pull("").cursor
+        with psycopg.connect(dsn) as connection:
+            connection.execute("UPDATE schema_version SET cluster = 'another'")
+            connection.execute("UPDATE events SET xid = '123456789012'")
+        restored = way_in(dsn)
+        assert numbers(restored.pull("").events) == [("a", 1), ("a", 2), ("a", 3)]
+        restored.push(some("a", 4, 4))
+        assert ("a", 4) in numbers(restored.pull(cursor).events)
+
+
+def tables(dsn: str) -> list[str]:
+    with psycopg.connect(dsn) as connection:
+        rows = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1"
+        )
+        return [row[0] for row in rows]
+
+
+def documented_sql(heading: str) -> str:
+    """Return the SQL that the documentation gives under a heading."""
+    page = (ROOT / "docs" / "many-machines.md").read_text("utf-8")
+    section = page.partition(f"\n### {heading}\n")[2].partition("\n### ")[0]
+    blocks = re.findall(r"^```sql\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert blocks, heading
+    return "\n".join(blocks)
+
+
+class TestRoles:
+    @pytest.fixture
+    def roles(self, way_in: Way, dsn: str) -> dict[str, str]:
+        """The DSN of a schema's owner, and of members of the documented roles."""
+        schema = dsn.rpartition("%3D")[2]
+        names = {
+            name: f"{name}_{schema}" for name in ("owner", "holdfast_worker", "holdfast_reader")
+        }
+        members = {"ada": names["holdfast_worker"], "auditor": names["holdfast_reader"]}
+        users = {name: f"{name}_{schema}" for name in members}
+        server = shared_server()
+        owner = server.dsn(schema, user=names["owner"])
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            for name in (names["owner"], *users.values()):
+                connection.execute(f"CREATE ROLE {name} LOGIN")
+            connection.execute(f"ALTER SCHEMA {schema} OWNER TO {names['owner']}")
+            hub = way_in(owner)
+            hub.push(some("a", 1, 1))
+            hub.close()
+            sql = documented_sql("Roles").replace("shop", schema)
+            for name in ("holdfast_worker", "holdfast_reader"):
+                sql = sql.replace(name, names[name])
+            for name, user in users.items():
+                sql = re.sub(rf"\b{name}\b", user, sql)
+            connection.execute(sql)
+        dsns = {name: server.dsn(schema, user=user) for name, user in users.items()}
+        return {"owner": owner, **dsns}
+
+    def test_a_worker_can_all_that_a_hub_does(self, way_in: Way, roles: dict[str, str]) -> None:
+        hub = way_in(roles["ada"])
+        epoch = hub.claim("login", "ada", 60)
+        assert hub.push([an_event("b", 1, epoch=epoch)]) == []
+        assert [lease.holder for lease in hub.leases()] == ["ada"]
+        hub.release("login", epoch)
+        assert len(hub.pull("").events) == 2
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "INSERT INTO events VALUES ('x', 1, 's', 'i', false, '{}')",
+            "UPDATE events SET fenced = false",
+            "DELETE FROM events",
+            "UPDATE leases SET epoch = 9",
+            "UPDATE schema_version SET version = 0",
+            "TRUNCATE events",
+            "CREATE TABLE mine (id int)",
+        ],
+    )
+    def test_a_worker_can_do_nothing_past_the_checks(
+        self, roles: dict[str, str], statement: str
+    ) -> None:
+        with (
+            psycopg.connect(roles["ada"]) as connection,
+            pytest.raises(psycopg.errors.InsufficientPrivilege),
+        ):
+            connection.execute(statement)
+
+    def test_a_reader_reads_alone(self, way_in: Way, roles: dict[str, str]) -> None:
+        hub = way_in(roles["auditor"])
+        assert numbers(hub.pull("").events) == [("a", 1)]
+        assert hub.leases() == []
+        for call in (lambda: hub.push(some("b", 1, 1)), lambda: hub.claim("login", "me", 60)):
+            with pytest.raises(Fault, match="lacks a right") as caught:
+                call()
+            assert caught.value.code == "hub_denied"
+
+    @pytest.mark.usefixtures("roles")
+    def test_who_has_no_right_at_all_is_told_so(self, way_in: Way, dsn: str) -> None:
+        with psycopg.connect(dsn) as connection:
+            schema = dsn.rpartition("%3D")[2]
+            connection.execute(f"CREATE ROLE guest_{schema} LOGIN")
+        hub = way_in(shared_server().dsn(schema, user=f"guest_{schema}"))
+        with pytest.raises(Refused, match="or this role may not use it"):
+            hub.push(some("b", 1, 1))
+
+
+class TestSecrets:
+    @pytest.mark.parametrize(
+        "where",
+        [
+            f"postgresql://ada:{WRONG}@db.example/holdfast?sslmode=require",
+            f"postgresql://db.example/holdfast?sslmode=require&password={WRONG}",
+            f"host=db.example dbname=holdfast sslmode=require password={WRONG}",
+            f"host=db.example sslmode=require sslpassword={WRONG}",
+            f"postgresql://ada:{WRONG}@",
+            f"postgresql://ada:{WRONG}@[db.example/holdfast",
+            f"password={WRONG} host",
+            f"password='{WRONG}",
+        ],
+    )
+    def test_a_dsn_with_a_secret_is_refused_and_not_repeated(self, where: str) -> None:
+        with pytest.raises(Refused) as caught:
+            Postgres(where)
+        assert WRONG not in f"{caught.value.message} {caught.value.hint}"
+
+    def test_the_way_out_is_a_line_of_the_password_file(self) -> None:
+        with pytest.raises(Refused) as caught:
+            Postgres(f"postgresql://ada:{WRONG}@db.example:6432/work?sslmode=require")
+        assert "db.example:6432:work:ada:PASSWORD in ~/.pgpass" in caught.value.hint
+
+    def test_a_password_is_nowhere_in_what_is_stored_or_said(
+        self, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        schema = dsn.rpartition("%3D")[2]
+        user = f"asked_{schema}"
+        with psycopg.connect(dsn) as connection:
+            connection.execute(f"CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{RIGHT}'")
+        where = shared_server().dsn(schema, user=user)
+        make_repository(tmp_path / "work")
+        keeper = Keeper(str(tmp_path / "work"))
+        sharing = Sharing(keeper)
+        keeper.start("dev", "a.md", tasks=["one"])
+        monkeypatch.setenv("PGPASSWORD", RIGHT)
+        sharing.add(sharing.plan("postgres", where, "here"))
+        monkeypatch.setenv("PGPASSWORD", WRONG)
+        with pytest.raises(Fault, match="cannot be reached") as caught:
+            sharing.sync()
+        assert "password authentication failed" in caught.value.message
+        texts = [f"{caught.value.message} {caught.value.hint} {sharing.status()}"]
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        texts += [path.read_bytes().decode("latin-1") for path in files]
+        texts.append(shared_server().log)
+        assert any(path.name == "hub.json" for path in files)
+        assert any(where in text for text in texts), "it would be there if it were anywhere"
+        assert not [text[:80] for text in texts if RIGHT in text or WRONG in text]
+
+    def test_without_the_driver_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "psycopg", None)
+        with pytest.raises(Fault, match="psycopg, is not installed") as caught:
+            Postgres("postgresql:///holdfast")
+        assert caught.value.hint == "pip install 'holdfast[postgres]'"
+
+
+class TestEncryption:
+    @pytest.mark.parametrize(
+        "where",
+        [
+            "postgresql://db.example/holdfast",
+            "postgresql://db.example/holdfast?sslmode=prefer",
+            "postgresql://db.example/holdfast?sslmode=allow",
+            "postgresql://localhost,db.example/holdfast",
+            "host=localhost hostaddr=192.0.2.7 dbname=holdfast",
+            "service=work",
+        ],
+    )
+    def test_plain_text_over_a_network_is_refused_unless_asked_for(self, where: str) -> None:
+        with pytest.raises(Refused, match="does not ask for TLS") as caught:
+            Postgres(where)
+        assert "sslmode=verify-full" in caught.value.hint
+
+    @pytest.mark.parametrize(
+        "where",
+        [
+            "postgresql:///holdfast",
+            "postgresql://localhost/holdfast",
+            "postgresql://127.0.0.1:6432/holdfast",
+            "postgresql:///holdfast?host=/run/postgresql",
+            "postgresql://db.example/holdfast?sslmode=require",
+            "postgresql://db.example/holdfast?sslmode=verify-ca",
+            "postgresql://db.example/holdfast?sslmode=verify-full",
+            "postgresql://db.example/holdfast?sslmode=disable",
+            "service=work sslmode=verify-full",
+        ],
+    )
+    def test_this_machine_and_tls_and_an_explicit_word_are_fine(self, where: str) -> None:
+        assert Postgres(where).where == where
+
+    def test_the_environment_counts_like_the_dsn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PGHOST", "db.example")
+        with pytest.raises(Refused, match="does not ask for TLS"):
+            Postgres("dbname=holdfast")
+        monkeypatch.setenv("PGSSLMODE", "verify-full")
+        assert Postgres("dbname=holdfast").is_fencing

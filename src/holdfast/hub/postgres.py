@@ -343,8 +343,10 @@ class Postgres:
         if connection.execute("SELECT current_schema()").fetchone() == (None,):
             raise Refused(
                 "no_schema",
-                f"the hub {self.where}: the schema of this connection does not exist",
-                "make it, as the owner of the database: CREATE SCHEMA NAME",
+                f"the hub {self.where}: the schema of this connection does not exist, or this "
+                "role may not use it",
+                "as the owner of the database: CREATE SCHEMA NAME, or the GRANTs in "
+                "docs/many-machines.md, Roles",
             )
         connection.execute(_LOCK_SCHEMA)
         version, is_moved = 0, False
