@@ -1,7 +1,7 @@
 """One exchange with a hub: pull, take in what others did, push what was done here.
 
 Nothing waits for the network while the ledger is locked: what was pulled is taken in afterwards, a
-few hundred events in a transaction, and only what was committed is pushed. A process that is
+few thousand events in a transaction, and only what was committed is pushed. A process that is
 killed between two of these steps loses nothing and doubles nothing: events are known by replica and
 number.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 _SURFACE = "hub"
-AT_ONCE = 500
+AT_ONCE = 2_000
 """The number of events that are taken in, or pushed, at once."""
 _MAX_PULLS = 1_000
 _HELD = "held streams"
