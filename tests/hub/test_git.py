@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -17,7 +18,7 @@ from holdfast.hub import Sharing
 from holdfast.hub import git as hub_git
 from holdfast.hub.contract import Forked, Held
 from holdfast.hub.git import GitRemote
-from holdfast.hub.git_mirror import REFS, Mirror, find_place
+from holdfast.hub.git_mirror import REFS, Mirror, _as_https, find_place
 from holdfast.storage.shared_events import SharedEvents
 from holdfast.workspace import location
 from hub.test_contract import an_event, everything, some
@@ -147,6 +148,17 @@ class TestLostAndRewrittenRefs:
         assert len(everything(meeting.second)) == 5
         meeting.second.push(some("b", 1, 1))
         assert ("b", 1) in everything(meeting.first)
+
+    @pytest.mark.parametrize("kind", ["commit", "blob"])
+    def test_what_is_missing_in_hub_git_alone_is_fetched_again(self, meeting, tmp_path, kind):
+        meeting.first.push(some("a", 1, 3))
+        meeting.second.pull("")
+        mirror = tmp_path / "b" / ".git" / "holdfast" / "hub.git"
+        name = f"{REFS}/a" if kind == "commit" else f"{REFS}/a:events"
+        lost = run_git(mirror, "rev-parse", name).stdout.strip()
+        (mirror / "objects" / lost[:2] / lost[2:]).unlink()
+        pulled = meeting.second.pull("")
+        assert (len(pulled.events), list(pulled.flaws)) == (3, [])
 
     def test_a_lock_that_a_killed_git_left_is_no_obstacle(self, meeting, tmp_path):
         meeting.first.push(some("a", 1, 3))
@@ -454,6 +466,49 @@ class TestWhereItIs:
         finally:
             daemon.terminate()
             daemon.wait()
+
+
+class TestWhatIsPublic:
+    @pytest.mark.parametrize(
+        ("url", "public"),
+        [
+            ("git@host:me/x.git", "https://host/me/x.git"),
+            ("host:/me/x.git", "https://host/me/x.git"),
+            ("ssh://git@host:2222/me/x.git", "https://host/me/x.git"),
+            ("git+ssh://host/me/x.git", "https://host/me/x.git"),
+        ],
+    )
+    def test_an_address_for_ssh_is_tried_without_it(self, url, public):
+        assert _as_https(url) == public
+
+    def test_a_server_that_cannot_be_asked_may_be_public_or_not(self, tmp_path):
+        make_repository(tmp_path)
+        url = "http://127.0.0.1:1/x.git"
+        assert GitRemote(location.find(os.fspath(tmp_path)), url).is_public() is None
+
+    @pytest.mark.parametrize(("status", "public"), [("401 Unauthorized", False), ("404 x", False)])
+    def test_a_server_that_wants_a_login_is_not_public(self, tmp_path, status, public):
+        make_repository(tmp_path)
+        answer = f"HTTP/1.1 {status}\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            thread = threading.Thread(
+                target=answer_all, args=(server, answer.encode()), daemon=True
+            )
+            thread.start()
+            url = f"http://127.0.0.1:{server.getsockname()[1]}/x.git"
+            assert GitRemote(location.find(os.fspath(tmp_path)), url).is_public() is public
+
+
+def answer_all(server, answer):
+    """Answer each request alike, until the server is closed."""
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(answer)
 
 
 class TestBundles:

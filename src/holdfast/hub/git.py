@@ -82,29 +82,46 @@ class GitRemote:
     # Events
 
     def pull(self, since: str) -> Pulled:
-        reading = self._reading
-        if reading is None or reading.cursor != since:
-            self.close()
-            reading = self._begin(since)
-            if reading is None:
-                refs = self._refs or {}
-                return Pulled([], cursor_of(refs), self._known(), is_all=True)
         try:
-            pulled = self._read(reading)
+            pulled = self._pull(since)
+            is_ours = bool(pulled.flaws) and not self._is_sound()
         except Broken:
-            self.close()
-            lock = self._mirror.lock()
-            try:
-                self._mirror.remake()
-            finally:
-                self._mirror.unlock(lock)
-            reading = self._begin(since)
-            assert reading is not None
-            pulled = self._read(reading)
-        self._reading = reading
+            is_ours = True
+        if is_ours:
+            # What seems to be missing on the remote is missing here.
+            self._remake()
+            pulled = self._pull(since)
         if pulled.is_all:
             self.close()
         return pulled
+
+    def _pull(self, since: str) -> Pulled:
+        if self._reading is None or self._reading.cursor != since:
+            self.close()
+            self._reading = self._begin(since)
+        if self._reading is None:
+            return Pulled([], cursor_of(self._refs or {}), self._known(), is_all=True)
+        pulled = self._reading.read()
+        self._damaged |= self._reading.unusable
+        if pulled.is_all:
+            pulled.known = self._known()
+        return pulled
+
+    def _is_sound(self) -> bool:
+        lock = self._mirror.lock()
+        try:
+            return self._mirror.is_sound()
+        finally:
+            self._mirror.unlock(lock)
+
+    def _remake(self) -> None:
+        """Make ``hub.git`` anew, empty; what is needed is fetched again."""
+        self.close()
+        lock = self._mirror.lock()
+        try:
+            self._mirror.remake()
+        finally:
+            self._mirror.unlock(lock)
 
     def _begin(self, since: str) -> RefReader | None:
         """List the refs and fetch what is new; return ``None`` if nothing is."""
@@ -129,13 +146,6 @@ class GitRemote:
             for replica in sorted(self._damaged)
         ]
         return RefReader(self._mirror, self.where, refs, sound, flaws)
-
-    def _read(self, reading: RefReader) -> Pulled:
-        pulled = reading.read()
-        self._damaged |= reading.unusable
-        if pulled.is_all:
-            pulled.known = self._known()
-        return pulled
 
     def _known(self) -> dict[str, int]:
         """Return the highest ``n`` that the remote has of each replica."""
@@ -255,7 +265,7 @@ class GitRemote:
             why = "hub: a claim needs a replica, and nothing is shared here yet"
             raise Refused("not_ready", why, "holdfast hub sync")
         for _ in range(_TRIES):
-            leases = self._read_leases(self._fetched_tips())
+            leases = self._fetched_leases()
             running = _current(leases, stream)
             left = 0.0 if running is None else self._left_s(running)
             is_own = running is not None and running["holder"] == holder
@@ -271,7 +281,7 @@ class GitRemote:
 
     def release(self, stream: str, epoch: int) -> None:
         for _ in range(_TRIES):
-            leases = self._read_leases(self._fetched_tips())
+            leases = self._fetched_leases()
             running = _current(leases, stream)
             if running is None or running["epoch"] != epoch:
                 return
@@ -283,7 +293,10 @@ class GitRemote:
 
     def leases(self) -> list[Lease]:
         """Return the leases that run as far as they have been fetched: the remote is not asked."""
-        leases = self._read_leases(self._mirror.tips_here())
+        try:
+            leases = self._read_leases(self._mirror.tips_here())
+        except Broken:
+            return []
         streams = dict.fromkeys(row["stream"] for rows in leases.values() for row in rows)
         running = [row for stream in streams if (row := _current(leases, stream)) is not None]
         return [
@@ -295,6 +308,14 @@ class GitRemote:
     def _left_s(self, row: Fields) -> float:
         left: float = row["until"] - self._clock_s()
         return left if left <= _MAX_LEASE_S else 0.0
+
+    def _fetched_leases(self) -> dict[str, list[Fields]]:
+        """Return the leases on the remote."""
+        try:
+            return self._read_leases(self._fetched_tips())
+        except Broken:
+            self._remake()
+        return self._read_leases(self._fetched_tips())
 
     def _fetched_tips(self) -> dict[str, str]:
         """List and fetch all refs; return those that could be fetched."""

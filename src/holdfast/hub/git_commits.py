@@ -46,8 +46,11 @@ MAX_COMMIT_BYTES = 64 * 1024
 _MAX_COMMITS = 500_000
 
 
-class Broken(Exception):
-    """``hub.git`` does not have what was fetched."""
+class Broken(Fault):
+    """``hub.git`` cannot be read, and has to be made anew."""
+
+    def __init__(self) -> None:
+        super().__init__("storage", "hub.git cannot be read: git ended", "holdfast hub sync")
 
 
 class Ref:

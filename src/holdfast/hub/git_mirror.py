@@ -466,7 +466,7 @@ def _as_https(url: str) -> str:
     """Return the address for https of the repository that an address for ssh names."""
     found = _SSH_ADDRESS.fullmatch(url) if "://" not in url else None
     if found:
-        return f"https://{found[1]}/{found[2]}"
+        return f"https://{found[1]}/{found[2].lstrip('/')}"
     return re.sub(r"^(?:git\+)?ssh://(?:[^/@]*@)?([^/:]+)(?::\d+)?", r"https://\1", url)
 
 
