@@ -3,7 +3,8 @@
 To add one, append a row; ``mutating.py`` says what a row holds, ``test_mutations.py`` does the
 rest. The rules by which the ledger is opened are in ``openings.py``, the ways in which a stranger's
 repository could be believed in ``strangers.py``, those to hide or deny something in ``truths.py``,
-bounds that are missing in ``limits.py``, those of initiatives in ``checkpoints.py``.
+bounds that are missing in ``limits.py``, those of initiatives in ``checkpoints.py``, of several
+machines in ``replicas.py``.
 """
 
 import os
@@ -14,6 +15,7 @@ from promises.growing import GROWTH
 from promises.limits import LIMITS
 from promises.mutating import Mutation, answer, value
 from promises.openings import OPENINGS, commit_ignoring_errors, open_unsynced
+from promises.replicas import REPLICAS
 from promises.strangers import STRANGERS
 from promises.truths import TRUTHS
 
@@ -631,4 +633,5 @@ MUTATIONS = [
     *OPENINGS,
     *GROWTH,
     *CHECKPOINTS,
+    *REPLICAS,
 ]  # fmt: skip

@@ -31,6 +31,7 @@ PROMISES = {
     13: "A cloned repository runs nothing and leaks nothing before it is approved.",
     14: "Stored text cannot reach the terminal, leave its frame or climb out of the workspace.",
     15: "A fault in Holdfast never blocks the agent.",
+    16: "Replicas converge, a fenced worker never succeeds, and no conflict is silent.",
     17: "Whoever follows NEXT finishes properly; what was not done is named when work ends.",
 }
 USUAL = "2"
