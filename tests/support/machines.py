@@ -19,11 +19,12 @@ WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
 class Machine:
     """A clone of the project, and its ledger."""
 
-    def __init__(self, folder: Path, name: str, remote: Path) -> None:
+    def __init__(self, folder: Path, name: str, remote: Path | None = None) -> None:
         self.folder = folder
         self.name = name
         git("init", "-q", "-b", "main", str(folder))
-        git("-C", str(folder), "remote", "add", "origin", str(remote))
+        if remote is not None:
+            git("-C", str(folder), "remote", "add", "origin", str(remote))
         git("-C", str(folder), *WHO, "commit", "-q", "--allow-empty", "-m", "begin")
         self.keeper = Keeper(str(folder))
         self.sharing = Sharing(self.keeper)
@@ -41,7 +42,7 @@ class Machine:
         streams = {name for name in self.keeper.store.ledger.stream_names() if name != "_ledger"}
         return {
             name: sharing.fold(aggregate_of(name), events.of_stream(name)).digest()
-            for name in streams
+            for name in sorted(streams)
             if events.has(name)
         }
 
