@@ -104,7 +104,10 @@ def test_the_two_ways_to_say_json_and_which_workflow_can_stand_anywhere(repo):
 def test_a_workflow_has_exactly_the_documented_keys(repo):
     names = {name for names, _ in documented("A workflow") for name in names}
     repo.ok("initiative", "create", "Tidy", "--milestone", "M1")
-    repo.ok("start", "dev", "x", "--task", "one", "--phase", "all", "--milestone", "M1")
+    repo.ok("start", "dev", "before")
+    repo.ok("complete", "--force", "--reason", "done with it")
+    order = ("--label", "small", "--after", repo.ok("log")["events"][-1]["stream"])
+    repo.ok("start", "dev", "x", "--task", "one", "--phase", "all", "--milestone", "M1", *order)
     new = set(repo.state())
     repo.ok("task", "start", "1")
     repo.ok("task", "remove", "1")

@@ -9,7 +9,10 @@ from handbook import __main__ as handbook
 from handbook import answers, api, covered, declared, links, pages, site
 
 DOCS = pages.DOCS
-LIBRARY = ("Keeper", "Evidence", "Initiatives", "Interviews", "Delegations", "Loops", "Memory")
+LIBRARY = (
+    *("Keeper", "Evidence", "Initiatives", "Interviews", "Delegations", "Loops", "Memory"),
+    *("Pool", "Sharing"),
+)
 each_check = pytest.mark.parametrize("says", handbook.CHECKS)
 
 

@@ -11,6 +11,7 @@ import os
 
 from holdfast.core import json_text
 from promises.checkpoints import CHECKPOINTS
+from promises.claims import CLAIMS
 from promises.growing import GROWTH
 from promises.limits import LIMITS
 from promises.mutating import Mutation, answer, value
@@ -634,4 +635,5 @@ MUTATIONS = [
     *GROWTH,
     *CHECKPOINTS,
     *REPLICAS,
+    *CLAIMS,
 ]  # fmt: skip

@@ -343,7 +343,7 @@ class Pool:
         Commands and hooks do it by themselves. Leases that were given back here, and could not be
         at the hub, are given back there, too.
         """
-        leases.renew_due(self._session)
+        leases.renew(self._session, only_due=False)
         hub = self.open_hub()
         if hub is not None:
             try:

@@ -802,7 +802,7 @@ class Keeper:
         """Renew the leases of this session of which half of the time is over."""
         from holdfast.keeper import leases
 
-        leases.renew_due(self.session)
+        leases.renew(self.session, only_due=True)
 
     def owned_workflows(self) -> list[str]:
         """Return the ids of the active workflows that this session holds."""

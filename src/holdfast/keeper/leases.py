@@ -163,14 +163,20 @@ def _renew(store: Store, tx: Transaction, lease: Fields) -> None:
         start_detached(["pool", "renew", "--session", holder], store.workspace.root)
 
 
-def renew_due(session: Session) -> None:
-    """Renew this session's leases of which half of the time is over."""
-    store = session.store
+def renew(session: Session, *, only_due: bool) -> None:
+    """Renew this session's leases; ``only_due``: those of which half of the time is over.
+
+    Else those that a hub gave are left to the caller, who renews them there.
+    """
+    store, own_id = session.store, session.id or ""
     with session.transaction() as tx:
-        for lease in Leases(store.ledger).held_by(session.id or ""):
-            if _is_due(lease, store.now_ms()):
+        leases = Leases(store.ledger).held_by(own_id)
+        due = [lease for lease in leases if _is_due(lease, store.now_ms())]
+        for lease in due if only_due else leases:
+            if only_due or not lease["is_hub"]:
                 _renew(store, tx, lease)
-        write_mark(store, session.id or "", not_before_ms=store.now_ms() + 1)
+        if own_id and not due:
+            write_mark(store, own_id)
 
 
 def write_mark(store: Store, holder: str, *, not_before_ms: int = 0) -> None:

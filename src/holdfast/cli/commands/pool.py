@@ -135,7 +135,7 @@ def reap(keeper: Keeper, _args: Arguments) -> Answer:
 
 
 @command(
-    "pool renew: renew this session's leases now; its changes and hooks do that by themselves",
+    "pool renew: renew this session's leases now; changes and hooks do so by themselves",
     "holdfast pool renew --session worker-3",
 )
 def renew(keeper: Keeper, _args: Arguments) -> Answer:
