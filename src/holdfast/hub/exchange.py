@@ -98,9 +98,12 @@ def _keep_cursor(session: Session, cursor: str) -> None:
 
 
 def _push(session: Session, hub: Hub, known: dict[str, int]) -> int:
-    """Push the events that the hub does not have, also lost ones of others; return how many."""
-    events, pushed = _events_of(session), 0
-    for replica, last in events.known().items():
+    """Push the events that the hub does not have, also lost ones of others; return how many.
+
+    Our own come first: a hub may refuse to have another replica's restored.
+    """
+    events, pushed, own = _events_of(session), 0, id_of(session.store)
+    for replica, last in sorted(events.known().items(), key=lambda known: known[0] != own):
         after = known.get(replica, 0)
         while after < last:
             batch = events.of_replica(replica, after, AT_ONCE)
