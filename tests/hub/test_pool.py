@@ -751,6 +751,34 @@ class TestWithAHubThatFences:
         assert taken.receipt.state["reminders"] == ["half of it is done"]
         assert Sharing(fleet.here.keeper()).conflicts() == []
 
+    def test_a_renewal_that_is_late_brings_nothing_back(self, fleet: Fleet) -> None:
+        """Another process ends the lease, or has it anew, while the hub is asked."""
+        fleet.here.add("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.here, "ada").take(lease="10m")
+        claim = fleet.hub.claim
+
+        def claim_and_give(*words: Any) -> int:
+            epoch = claim(*words)
+            fleet.here.pool("ada").give("one")
+            return epoch
+
+        fleet.hub.claim = claim_and_give  # type: ignore[method-assign]
+        assert fleet.pool(fleet.here, "ada").renew() == []
+        fleet.hub.claim = claim  # type: ignore[method-assign]
+        assert fleet.here.ready() == ["one"]
+        assert fleet.hub.leases() == []
+
+    def test_renewal_without_a_session_renews_nothing(self, fleet: Fleet) -> None:
+        fleet.here.add("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.here, "ada").take()
+        fleet.here.pool("ada").give("one")
+        fleet.pool(fleet.here).renew()
+        assert fleet.hub.leases() == []
+        row = fleet.here.keeper().store.ledger.database.row("SELECT until_ms, is_hub FROM leases")
+        assert row == (0, 0)
+
     def test_completed_work_is_not_taken_by_a_machine_that_has_not_heard_of_it(
         self, fleet: Fleet
     ) -> None:

@@ -344,38 +344,41 @@ class Pool:
         at the hub, are given back there, too.
         """
         leases.renew(self._session, only_due=False)
+        table, own_id = Leases(self._store.ledger), self._session.id or ""
         hub = self.open_hub()
         if hub is not None:
             try:
-                self._exchange(hub)
-                self._renew_at(hub)
+                ended = table.given_back()
+                for lease in table.held_by(own_id):
+                    if lease["is_hub"] and not self._renew_at(hub, lease):
+                        ended.append(lease)
+                self._exchange(hub)  # The work reaches the hub before the lease is given back.
+                for lease in ended:
+                    self._release_at(hub, lease)
             finally:
                 hub.close()
-        return [
-            self._listed(lease)
-            for lease in Leases(self._store.ledger).held_by(self._session.id or "")
-        ]
+        return [self._listed(lease) for lease in table.held_by(own_id)]
 
-    def _renew_at(self, hub: Hub) -> None:
-        table = Leases(self._store.ledger)
-        for lease in table.held_by(self._session.id or ""):
-            if not lease["is_hub"]:
-                continue
-            stream, ttl_s = lease["stream"], lease["ttl_s"]
-            try:
-                hub.claim(stream, self._name(lease["holder"]), ttl_s, lease["epoch"])
-            except Held:
-                self._note_others(hub)
-                continue
-            with self._session.transaction() as tx:
-                tx.begin()
-                table.renew(stream, self._store.now_ms() + int(ttl_s * 1_000))
-                leases.write_mark(self._store, lease["holder"])
-        for lease in table.given_back():
-            hub.release(lease["stream"], lease["epoch"])
-            with self._session.transaction() as tx:
-                tx.begin()
-                table.forget_hub(lease["stream"])
+    def _renew_at(self, hub: Hub, lease: Fields) -> bool:
+        """Renew a lease at the hub; return False if it has ended here meanwhile."""
+        try:
+            hub.claim(lease["stream"], self._name(lease["holder"]), lease["ttl_s"], lease["epoch"])
+        except Held:
+            self._note_others(hub)
+            return True
+        with self._session.transaction() as tx:
+            tx.begin()
+            until_ms = self._store.now_ms() + int(lease["ttl_s"] * 1_000)
+            is_renewed = Leases(self._store.ledger).renew(lease, until_ms)
+            leases.write_mark(self._store, lease["holder"])
+        return is_renewed
+
+    def _release_at(self, hub: Hub, lease: Fields) -> None:
+        """Give a lease back at the hub."""
+        hub.release(lease["stream"], lease["epoch"])
+        with self._session.transaction() as tx:
+            tx.begin()
+            Leases(self._store.ledger).forget_hub(lease)
 
     # Giving back
 
@@ -422,7 +425,7 @@ class Pool:
                 if is_here and state is not None and is_active(state):
                     reaped.append(self._listed(lease))
                     tx.do(stream, "end_session", {"session": lease["holder"], "reason": "reaped"})
-                    table.renew(stream, 0)
+                    table.renew(lease, 0)
                 else:
                     leases.end(store, tx, stream)
             tx.commit(is_asked=True)

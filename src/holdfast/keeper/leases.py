@@ -156,7 +156,7 @@ def _renew(store: Store, tx: Transaction, lease: Fields) -> None:
     tx.begin()
     now_ms, holder = store.now_ms(), lease["holder"]
     if not lease["is_hub"]:
-        Leases(store.ledger).renew(lease["stream"], now_ms + int(lease["ttl_s"] * 1_000))
+        Leases(store.ledger).renew(lease, now_ms + int(lease["ttl_s"] * 1_000))
         write_mark(store, holder)
     elif store.workspace.is_lease_due(holder, now_ms):
         write_mark(store, holder, not_before_ms=now_ms + _TRY_AGAIN_MS)

@@ -27,8 +27,8 @@ class Leases:
         return next(iter(self._rows("WHERE stream = ?", stream)), None)
 
     def held_by(self, holder: str) -> list[Fields]:
-        """Return the leases of a holder that were not given back."""
-        return self._rows("WHERE holder = ? ORDER BY stream", holder)
+        """Return the leases of a holder that were not given back; an empty name is nobody's."""
+        return self._rows("WHERE holder = ? AND holder <> '' ORDER BY stream", holder)
 
     def all(self) -> list[Fields]:
         """Return the leases that were not given back."""
@@ -38,9 +38,10 @@ class Leases:
         """Return the leases of a hub that have ended here, and perhaps not there."""
         return self._rows("WHERE holder = '' AND is_hub = 1 ORDER BY stream")
 
-    def forget_hub(self, stream: str) -> None:
+    def forget_hub(self, lease: Fields) -> None:
         """Note that the hub knows of the end of a lease."""
-        self._database.execute("UPDATE leases SET is_hub = 0 WHERE stream = ?", (stream,))
+        statement = "UPDATE leases SET is_hub = 0 WHERE stream = ? AND holder = '' AND epoch = ?"
+        self._database.execute(statement, (lease["stream"], lease["epoch"]))
 
     def _rows(self, where: str, *values: object) -> list[Fields]:
         rows = self._database.rows(f"{_SELECT} {where}", values)
@@ -59,10 +60,11 @@ class Leases:
         self._database.execute(_PUT, (stream, holder, known, ttl_s, until_ms, int(is_hub)))
         return known
 
-    def renew(self, stream: str, until_ms: int) -> None:
-        """Let a lease run until then."""
-        statement = "UPDATE leases SET until_ms = ? WHERE stream = ?"
-        self._database.execute(statement, (until_ms, stream))
+    def renew(self, lease: Fields, until_ms: int) -> bool:
+        """Let a lease run until then; return False if it has ended, or another took its place."""
+        statement = "UPDATE leases SET until_ms = ? WHERE stream = ? AND holder = ? AND epoch = ?"
+        values = until_ms, lease["stream"], lease["holder"], lease["epoch"]
+        return bool(self._database.execute(statement, values).rowcount)
 
     def end(self, stream: str) -> None:
         """End a lease. Its epoch stays known, so that the next one has a higher one."""
