@@ -271,6 +271,20 @@ class TestEpochs:
         assert push.result() == [("a", 1)]
         assert everything(hubs[1])["a", 1]["fenced"]
 
+    def test_a_claim_waits_for_another_that_came_first(
+        self, hubs: tuple[Hub, Hub], by_hand: Any, dsn: str, lost: int
+    ) -> None:
+        by_hand.execute("SELECT epoch FROM claim('login', 'two', 60, 0)")
+        calls = [
+            InBackground(lambda: hubs[0].claim("login", "three", 60)),
+            InBackground(lambda: hubs[1].claim("login", "one", 60, lost)),
+        ]
+        await_lock(dsn)
+        by_hand.commit()
+        for call in calls:
+            with pytest.raises(Held, match="two"):
+                call.result()
+
     @pytest.mark.usefixtures("hubs")
     def test_one_of_many_gets_a_lease(self, dsn: str) -> None:
         ways = [Postgres(dsn) for _ in range(6)]
@@ -344,9 +358,10 @@ class TestNumbers:
 CLAIM_IN_A_PROCESS = """
 import sys
 from holdfast.hub.postgres import Postgres
-sys.stdin.readline()
 hub = Postgres(sys.argv[1])
-hub.push([])
+hub.pull("")
+print("ready", flush=True)
+sys.stdin.readline()
 print(hub.claim(sys.argv[2], "me", 60) > 0)
 """
 
@@ -376,8 +391,12 @@ class TestTables:
         runs = [
             subprocess.Popen([*words, str(number)], env=environment, **pipes) for number in range(3)
         ]
-        outputs = [run.communicate("go\n", timeout=60)[0] for run in runs]
-        assert outputs == ["True\n"] * 3
+        for run in runs:
+            assert run.stdout.readline() == "ready\n"
+        for run in runs:
+            run.stdin.write("go\n")
+            run.stdin.flush()
+        assert [run.communicate(timeout=60)[0] for run in runs] == ["True\n"] * 3
 
     def test_those_of_a_newer_version_are_left_alone(
         self, way_in: Way, dsn: str, hubs: tuple[Hub, Hub]
