@@ -19,6 +19,7 @@ from fixtures import ROOT, Workshop
 from graph import measure_graph
 from growth import measure_history, measure_many
 from hookruns import measure_hooks
+from hub_postgres import measure_postgres
 from hubs import measure_hubs
 from servers import measure_server
 from sizes import FULL, QUICK, TINY
@@ -107,6 +108,7 @@ GROUPS = {
     "trees": measure_trees,
     "server": measure_server,
     "graph": measure_graph,
+    "postgres": measure_postgres,
     "hubs": measure_hubs,
 }
 

@@ -52,8 +52,8 @@ class Unavailable(Exception):
 class Server:
     """A PostgreSQL server in a folder of its own, which is removed with it."""
 
-    def __init__(self, **settings: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir=_base()))
+    def __init__(self, base: str | None = None, **settings: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir=base or _base()))
         self._settings = {**SETTINGS, **settings}
         self._process: subprocess.Popen | None = None
         self._programs = _programs(self.folder)
