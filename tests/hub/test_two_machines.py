@@ -256,3 +256,41 @@ def test_removing_the_hub_keeps_the_work(shared: tuple[Machine, Machine, str]) -
     laptop.share()
     desk.sync()
     assert desk.keeper.show(workflow=name).state["reminders"] == ["on my own"]
+
+
+class TestCommandsFromElsewhere:
+    """What another machine ran is repeated here only if a person has approved it, or names it."""
+
+    RUN = ("test", "-d", ".")
+
+    @pytest.fixture
+    def here(self, shared: tuple[Machine, Machine, str]) -> tuple[Machine, str]:
+        """The laptop, on which nothing was run yet; the desk has run a gate."""
+        desk, laptop, name = shared
+        desk.keeper.evidence().run_gate("lint", self.RUN, workflow=name)
+        desk.sync()
+        laptop.sync()
+        laptop.keeper.resume(workflow=name)
+        return laptop, name
+
+    def test_it_is_not_repeated_by_itself(self, here: tuple[Machine, str]) -> None:
+        laptop, name = here
+        with pytest.raises(Refused, match="was run on another machine") as caught:
+            laptop.keeper.evidence().run_gate("lint", workflow=name)
+        assert caught.value.code == "untrusted"
+        assert caught.value.details["or_else"] == "holdfast gate run lint -- test -d ."
+
+    def test_whoever_names_it_runs_it_and_can_repeat_it(self, here: tuple[Machine, str]) -> None:
+        laptop, name = here
+        laptop.keeper.evidence().run_gate("lint", self.RUN, workflow=name)
+        receipt = laptop.keeper.evidence().run_gate("lint", workflow=name)
+        assert receipt.state["gates"]["lint"]["passed"]
+
+    def test_a_person_can_approve_it(self, here: tuple[Machine, str]) -> None:
+        laptop, name = here
+        requests, _ = laptop.keeper.untrusted_commands()
+        assert [(one.command, one.source) for one in requests] == [
+            ("test -d .", "the machine desk")
+        ]
+        laptop.keeper.approve(["test -d ."])
+        laptop.keeper.evidence().run_gate("lint", workflow=name)

@@ -59,12 +59,17 @@ _SHOWS_NOTHING = ("true", "false", ":", "echo", "printf", "exit", "sleep", "pwd"
 class GateCommand:
     """A command to run: a list of words, or a line for the shell; its timeout; what masks it."""
 
-    __slots__ = ("command", "mask", "timeout")
+    __slots__ = ("command", "is_repeated", "mask", "timeout")
 
-    def __init__(self, command: list[str] | str, timeout: str | None, mask: Mask) -> None:
+    def __init__(
+        self, command: list[str] | str, timeout: str | None, mask: Mask, *,
+        is_repeated: bool = False,
+    ) -> None:  # fmt: skip
         self.command = command
         self.timeout = timeout or DEFAULT_TIMEOUT
         self.mask = mask
+        self.is_repeated = is_repeated
+        """True if nobody named it: it is the one that was run last."""
 
     @property
     def text(self) -> str:
@@ -109,7 +114,7 @@ def gate_command(
     if not isinstance(known, str):
         last = _words(last_gate_command(state, gate))
         if last:
-            return GateCommand(last, timeout, mask)
+            return GateCommand(last, timeout, mask, is_repeated=True)
         raise Refused(
             "no_command",
             f"gate run: nothing says what {gate} runs",
@@ -166,7 +171,7 @@ def tests_command(
         raise Refused("no_command", message, f"holdfast {tried} -- COMMAND")
     last = _words(own or last_test_command(state))
     if last:
-        return GateCommand(last, timeout, mask)
+        return GateCommand(last, timeout, mask, is_repeated=True)
     try:
         return gate_command(workspace, state, TEST_GATE, [], timeout)
     except Refused as refused:

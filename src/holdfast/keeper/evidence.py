@@ -7,16 +7,18 @@ that time.
 
 from __future__ import annotations
 
-from holdfast.core.refusal import Refusal
+from holdfast.core.refusal import Refusal, shell_word
 from holdfast.core.selection import other_branch, whereabouts
 from holdfast.core.workflow import own_branch
-from holdfast.core.workflow.evidence import shows_nothing
+from holdfast.core.workflow.evidence import ran_by, shows_nothing
 from holdfast.core.workflow.needs import CHECK, CLAIM, RUN, evidence_of, with_stale_gates
 from holdfast.core.workflow.steps import enter_step, phases_before
 from holdfast.errors import Refused
 from holdfast.evidence import commits, gates, git
 from holdfast.evidence.masking import masked_claim
 from holdfast.keeper.requests import fingerprint, plain
+from holdfast.storage.shared_events import SharedEvents
+from holdfast.workspace import trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 
     Echo = Callable[[bytes], None] | None
     IsCancelled = Callable[[], bool]
+
+
+_MAX_SEARCHED = 1_000
+"""The number of a workflow's newest events among which a run on this machine is looked for."""
 
 
 def _never() -> bool:
@@ -63,6 +69,26 @@ class Evidence:
             raise Refused("elsewhere", message, hint)
         return state
 
+    def _check_whose(self, state: Workflow, tried: str, command: GateCommand) -> None:
+        """Raise ``Refused`` (untrusted) if nobody named a command, and only others have run it.
+
+        What another machine runs in a shared workflow is the word of whoever can write to the hub.
+        """
+        store = self._session.store
+        if not command.is_repeated or not SharedEvents(store.ledger).has(state["id"]):
+            return
+        recent = store.ledger.newest(state["id"], _MAX_SEARCHED)
+        if any(command.text in ran_by(event) for event in recent):
+            return
+        if trust.is_approved(self._workspace, command.text):
+            return
+        raise Refused(
+            "untrusted",
+            f"{tried}: {command.text!r} was run on another machine, and never on this one",
+            "let a person read it and approve it: holdfast trust",
+            command=command.text, or_else=f"holdfast {tried} -- {command.text}",
+        )  # fmt: skip
+
     # Gates and violations
 
     def run_gate(
@@ -82,6 +108,7 @@ class Evidence:
             return repeated
         state = self._look_here(target)
         command = gates.gate_command(self._workspace, state, gate, list(words), timeout, reason)
+        self._check_whose(state, f"gate run {shell_word(gate)}", command)
         fields, tree, note = gates.run_gate(self._workspace, command, echo, is_cancelled)
         fields |= {"reason": reason} if reason else {}
         facts = {**self._session.facts.of_git(state), "tree": tree}
@@ -152,6 +179,7 @@ class Evidence:
             return repeated
         state = self._look_here(target)
         command = gates.tests_command(self._workspace, state, list(words), timeout, "tests run")
+        self._check_whose(state, "tests run", command)
         return self._run_tests(command, state, echo, _never, target, request_digest)
 
     def take_step(
@@ -173,6 +201,7 @@ class Evidence:
         if isinstance(refusal := enter_step(state, args), Refusal):
             raise refusal.error()
         command = gates.tests_command(self._workspace, state, list(words), timeout, step)
+        self._check_whose(state, step, command)
         moved = self._session.do("enter_step", args, workflow=state["id"])
         receipt = self._run_tests(command, moved.state, echo, is_cancelled, target, request_digest)
         receipt.notes[:0] = moved.notes

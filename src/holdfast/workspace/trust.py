@@ -80,6 +80,8 @@ def list_requests(
         for gate, fields in state["recipe"].get("gates", {}).items():
             if isinstance(fields.get("command"), str):
                 sources.setdefault((gate, fields["command"]), f"workflow {state['id']}")
+        for gate, command, machine in _ran_elsewhere(state):
+            sources.setdefault((gate, command), f"the machine {machine}")
         for task in state["tasks"]:
             if isinstance(task.get("verify"), str):
                 sources.setdefault((f"unit {task['id']}", task["verify"]), f"loop {state['id']}")
@@ -102,6 +104,15 @@ def list_requests(
                 f"{source}: the command of {describe_gate(gate)} {why}, so it cannot be approved"
             )
     return requests, notes
+
+
+def _ran_elsewhere(state: Workflow) -> Iterator[tuple[str, str, str]]:
+    """Yield gate, command and machine of what other machines have run in a shared workflow."""
+    tests = state["tests"]
+    results: dict[str, Fields] = {"test": {**tests, "command": tests.get("test_command")}}
+    for gate, result in [*results.items(), *state["gates"].items()]:
+        if result.get("machine") and isinstance(result.get("command"), str):
+            yield gate, result["command"], result["machine"]
 
 
 def describe_gate(gate: str) -> str:

@@ -41,7 +41,7 @@ from holdfast.core.workflow.tasks import inner_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Draft, Fields, Task, Violation, Workflow
+    from holdfast.core.types import Draft, Event, Fields, Task, Violation, Workflow
     from holdfast.core.workflow import Decision
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
@@ -234,6 +234,16 @@ def record_tests(state: Workflow, args: Fields) -> Decision:
     if name and (passed or (state["gates"][name].get("passed") and not must_fail(state))):
         drafts.append(_result(state, name, args["result"], RUN, passed=passed))
     return drafts
+
+
+def ran_by(event: Event) -> list[str]:
+    """Return the commands that Holdfast ran for an event."""
+    data = event["data"]
+    if event["type"] == "gate_recorded" and data.get("evidence") == RUN:
+        return [str(data["fields"].get("command"))]
+    if event["type"] == "tests_recorded" and data["tests"].get("evidence") == RUN:
+        return [str(data["tests"].get("test_command"))]
+    return []
 
 
 def shows_nothing(state: Workflow) -> bool:
