@@ -98,14 +98,14 @@ class TestTaking:
     def test_what_another_took_meanwhile_is_left_to_it(self, yard: Yard) -> None:
         yard.add("one", "two")
         ada = yard.pool("ada")
-        look, looks = ada.ready, []
+        look, looks = ada._candidates, []
 
-        def ready_before_kim(**options: Any) -> Any:
-            found = look(**options)
+        def look_before_kim(*words: Any) -> Any:
+            found = look(*words)
             looks.append(yard.take("kim") if not looks else "")
             return found
 
-        ada.ready = ready_before_kim  # type: ignore[method-assign]
+        ada._candidates = look_before_kim  # type: ignore[method-assign]
         assert (ada.take().receipt.state["id"], looks[0]) == ("two", "one")
 
     def test_an_agent_that_takes_again_gets_other_work(self, yard: Yard) -> None:

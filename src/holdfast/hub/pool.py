@@ -7,6 +7,8 @@ lease, before the ledger is locked; one that does not fence says only what other
 
 from __future__ import annotations
 
+from itertools import islice
+
 from holdfast.core import selection
 from holdfast.core.refusal import shell_word
 from holdfast.core.time import duration_s, iso
@@ -24,7 +26,7 @@ from holdfast.storage.ledger import ACTIVE, HUB, POOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.core.types import Fields, Workflow
     from holdfast.hub.contract import Hub
@@ -36,6 +38,8 @@ LEASE = "30m"
 _MIN_LEASE_S, _MAX_LEASE_S = 1, 30 * 86_400
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.2, 5.0
 _PAUSE_GROWS = 1.5
+_AT_ONCE = 16
+"""The number of workflows to look for at once: others may take some of them first."""
 _ROW = (
     "id", "recipe", "title", "subject", "phase", "tasks_done", "tasks_total", "branch", "worktree",
     "initiative", "milestone", "created_at", "updated_at",
@@ -79,21 +83,36 @@ class Pool:
         """Return what nobody holds, and what of it nothing blocks. Change nothing."""
         found = Ready()
         with self._store.ledger.database.reading():
-            for row in self._free_rows(recipe):
-                peek = self._store.peek(row["id"])
-                state = None if peek is None else peek.state
-                if state is None or not _has_label(state, label):
-                    continue
-                blocked = self._why_not(state)
+            for row, state, blocked in self._look(recipe, label):
                 if blocked is None:
                     found.rows.append(self._row(row, state))
-                elif is_active(state):
+                else:
                     why, following = blocked
                     found.waiting.append(
                         {"id": row["id"], "title": row["title"], "why": why, "next": following}
                     )
         found.notes = self._store.take_notes()
         return found
+
+    def _look(
+        self, recipe: str | None, label: str | None
+    ) -> Iterator[tuple[Fields, Workflow, tuple[str, str | None] | None]]:
+        """Yield row and state of each workflow that nobody holds, and why it cannot be taken."""
+        for row in self._free_rows(recipe):
+            peek = self._store.peek(row["id"])
+            state: Workflow | None = None if peek is None else peek.state
+            if state is not None and is_active(state) and _has_label(state, label):
+                yield row, state, self._why_not(state)
+
+    def _candidates(self, recipe: str | None, label: str | None, tried: list[str]) -> list[str]:
+        """Return the ids of the next few workflows that can be taken, without those ``tried``."""
+        with self._store.ledger.database.reading():
+            ready = (
+                row["id"]
+                for row, _, blocked in self._look(recipe, label)
+                if blocked is None and row["id"] not in tried
+            )
+            return list(islice(ready, _AT_ONCE))
 
     def _row(self, row: Fields, state: Workflow) -> Fields:
         shown = {name: row[name] for name in _ROW}
@@ -213,10 +232,13 @@ class Pool:
     def _take_first(
         self, recipe: str | None, label: str | None, ttl_s: int, id: str | None, digest: str
     ) -> Taken | None:
-        for row in self.ready(recipe=recipe, label=label).rows:
-            taken = self._take(row["id"], ttl_s, id, digest)
-            if taken is not None:
-                return taken
+        tried: list[str] = []
+        while streams := self._candidates(recipe, label, tried):
+            for stream in streams:
+                taken = self._take(stream, ttl_s, id, digest)
+                if taken is not None:
+                    return taken
+            tried += streams
         return None
 
     def _take(
@@ -281,27 +303,40 @@ class Pool:
         try:
             self._exchange(hub)
             self._note_others(hub)
-            for row in self.ready(recipe=recipe, label=label).rows:
-                epoch = self._claim(hub, row["id"], ttl_s)
-                if not epoch:
-                    continue
-                taken = None
-                try:
-                    self._exchange(hub)
-                    taken = self._take(row["id"], ttl_s, id, digest, epoch=epoch)
-                finally:
-                    if taken is None:
-                        hub.release(row["id"], epoch)
-                if taken is not None:
-                    if not hub.is_fencing:
-                        taken.receipt.notes.append(_advisory(hub))
-                    return taken
+            tried: list[str] = []
+            while streams := self._candidates(recipe, label, tried):
+                for stream in streams:
+                    taken = self._claim_and_take(hub, stream, ttl_s, id, digest)
+                    if taken is not None:
+                        return taken
+                tried += streams
         except Fault as fault:
             if hub.is_fencing or fault.code != "hub_unreachable":
                 raise
             self._store.note(f"{_advisory(hub)}; {fault.message}")
             return self._take_first(recipe, label, ttl_s, id, digest)
         return None
+
+    def _claim_and_take(
+        self, hub: Hub, stream: str, ttl_s: int, id: str | None, digest: str
+    ) -> Taken | None:
+        """Take a workflow under the hub's lease; ``None`` if another has it, or it is not ready.
+
+        What the last holder recorded is asked for after the claim, when nothing more can come.
+        """
+        epoch = self._claim(hub, stream, ttl_s)
+        if not epoch:
+            return None
+        taken = None
+        try:
+            self._exchange(hub)
+            taken = self._take(stream, ttl_s, id, digest, epoch=epoch)
+        finally:
+            if taken is None:
+                hub.release(stream, epoch)
+        if taken is not None and not hub.is_fencing:
+            taken.receipt.notes.append(_advisory(hub))
+        return taken
 
     def _exchange(self, hub: Hub) -> None:
         from holdfast.hub.exchange import exchange
