@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import sharing
 from holdfast.core.json_text import dumps
+from holdfast.core.selection import has_run_out
 from holdfast.formats import aggregate_of
 from support.workflow_desk import AT
 
@@ -89,6 +90,22 @@ def test_two_machines_that_leave_a_phase_leave_it_once():
     fold = first.fold()
     assert fold.state["phase"] == "second"
     assert [one["why"] for one in fold.conflicts] == ["first was left elsewhere"]
+
+
+def test_machines_that_let_the_same_work_expire_ask_one_question():
+    first, second = two_replicas()
+    third = Replica("c")
+    third.hear(first)
+    first.do("add_reminder", text="mind the gap")
+    second.do("expire_workflow")
+    third.do("expire_workflow")
+    first.hear(second, third)
+    fold = first.fold()
+    assert [one["command"] for one in fold.conflicts] == ["expire workflow"]
+    state = {**fold.state, "ttl": "1d", "conflicts": fold.shown()}
+    a_year_later = 1_800_000_000_000
+    assert not has_run_out(state, a_year_later)
+    assert has_run_out({**state, "conflicts": []}, a_year_later)
 
 
 commands = st.sampled_from(

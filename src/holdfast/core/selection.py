@@ -12,6 +12,8 @@ from holdfast.core.time import is_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.core.types import Fields, Workflow
 
 ACTIVE = ("in_progress", "blocked")
@@ -19,6 +21,8 @@ MAX_NAMED = 5
 """The number of candidates in a message. The JSON answer has all of them."""
 _MADE_ID, _SHORT_ID = 24, 8
 """The length of an id that Holdfast makes, and of its beginning, which is shown."""
+_EXPIRY = "expire workflow"
+"""What a conflict calls the command that lets a workflow expire."""
 ELSEWHERE = "@"
 """What the name of a worktree begins with that is on another machine."""
 
@@ -26,11 +30,16 @@ ELSEWHERE = "@"
 def has_run_out(row: Fields | Workflow, now_ms: int) -> bool:
     """Return whether a workflow is active and idle for longer than its time to live.
 
-    A row does not say when a record was adopted, so for a row True only means that it may have run
-    out.
+    It does not run out while somebody has to decide whether it has, after work on another machine.
+
+    A row says nothing of conflicts, or of when a record was adopted, so for a row True only means
+    that it may have run out.
     """
     ttl = row["ttl"]
     if row["status"] not in ACTIVE or ttl is None or not is_past(now_ms, row["updated_at"], ttl):
+        return False
+    conflicts: Any = row.get("conflicts", ())
+    if any(conflict["command"] == _EXPIRY for conflict in conflicts):
         return False
     adopted_at: object = row.get("adopted_at")
     return not isinstance(adopted_at, str) or is_past(now_ms, adopted_at, ttl)

@@ -45,6 +45,7 @@ OPEN, CHANGE, TAKE, DROP = "open_state", "change_state", "take_conflict", "drop_
 """Causes that are no commands of the core: a stream as it stood when it was first shared, changes
 that were found rather than decided, and the two ends of a conflict."""
 _ENDINGS = frozenset(("complete_workflow", "abandon_workflow", "expire_workflow", "archive_loop"))
+_EXPIRE = "expire_workflow"
 _SETTLING = frozenset((TAKE, DROP))
 _LOCAL_EVENTS = frozenset(
     (
@@ -424,6 +425,9 @@ def _note_conflict(result: Fold, event: SharedEvent, refusal: Refusal) -> None:
             again = {**result.settled[own_id][1], "id": cause["id"], "why": refusal.message}
             result.conflicts = [*result.conflicts, again]
             return
+    known = [conflict["cause"]["type"] for conflict in result.conflicts]
+    if cause["type"] == _EXPIRE and _EXPIRE in known:
+        return  # Several machines ask the same question; one answer is enough.
     result.conflicts = [*result.conflicts, _conflict(event, refusal)]
 
 
