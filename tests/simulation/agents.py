@@ -5,6 +5,7 @@ commands of the real keeper, and is told what it is told: a receipt (the command
 a refusal, or nothing at all, because its machine died. Then it may ask again under the same id.
 """
 
+from holdfast.core.workflow import find_task
 from holdfast.errors import Fault, Refused
 from holdfast.hub import Sharing
 from holdfast.hub.pool import Pool
@@ -117,11 +118,19 @@ class Agent:
             "gate": lambda own_id: self.keeper.do(
                 "record_gate", _gate_run(mark), **target, id=own_id
             ),
-            "done": lambda own_id: self.keeper.complete_task(task["id"], **target, id=own_id),
+            "done": lambda own_id: self._complete(stream, task, own_id),
             "end": lambda own_id: self._end(stream, mark, own_id),
         }
         mark = task["description"] if task is not None else mark
         self._do(kind, stream, mark, calls[kind])
+
+    def _complete(self, stream, task, own_id):
+        """Complete a task, unless its number has become another one's: agents look before."""
+        state = self.machine.keeper.store.ledger.stream(stream).state
+        now = find_task(state, task["id"])
+        if now is None or now["description"] != task["description"]:
+            raise Refused("renumbered", f"{task['id']} is another task now", "holdfast status")
+        return self.keeper.complete_task(task["id"], workflow=stream, id=own_id)
 
     def _end(self, stream, why, own_id):
         keeper = self.keeper
