@@ -568,6 +568,8 @@ class TestProcesses:
     def test_the_commands_answer_in_json(self, repo: Any) -> None:
         repo.ok("start", "custom", "one", "--label", "backend", "--label", "db")
         repo.ok("start", "custom", "two", "--after", "one")
+        assert "labels backend, db" in repo.run("show", "one").out
+        assert "after one" in repo.run("show", "two").out
         answer = repo.ok("pool", "ready")
         assert [row["id"] for row in answer["ready"]] == ["one"]
         assert [row["id"] for row in answer["waiting"]] == ["two"]

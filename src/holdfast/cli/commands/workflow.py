@@ -290,6 +290,8 @@ def _show_lines(
         f"branch {state['branch']}" if state["branch"] else "",
         f"worktree {state['worktree']}" if state["worktree"] != "." else "",
         f"cycle {state['cycle']}" if state["cycle"] > 1 else "",
+        f"labels {', '.join(state['labels'])}" if state.get("labels") else "",
+        f"after {', '.join(state['after'])}" if state.get("after") else "",
         f"begun {screen.age(state['created_at'])}",
         f"updated {screen.age(state['updated_at'])}",
     )
