@@ -147,6 +147,12 @@ class TestClaims:
         events = everything(meeting.second)
         assert [events["a", n].get("fenced", False) for n in (1, 2, 3)] == [False, True, False]
 
+    def test_only_a_later_lease_fences(self, meeting: Meeting) -> None:
+        """A hub that was emptied gives epochs again from the beginning, or gave none yet."""
+        meeting.first.claim("login", "one", 60)
+        assert meeting.first.push([an_event("a", 1, epoch=10**15)]) == []
+        assert meeting.first.push([an_event("a", 2, stream="other", epoch=7)]) == []
+
     def test_events_without_a_lease_are_never_fenced(self, meeting: Meeting) -> None:
         meeting.first.claim("login", "one", 60)
         assert meeting.second.push([an_event("b", 1)]) == []

@@ -48,12 +48,15 @@ class Publication:
         """The rows of the active workflows."""
         self.logs = logs
         """The kinds of the logs that have entries."""
+        self.address: str = settings["where"]
+        """Where it leads, such as the address of a git remote."""
         self.is_public: bool | None = None
         """Whether everybody can read it there; ``None`` if that cannot be found out."""
 
     @property
     def where(self) -> str:
-        return f"{self.settings['kind']} {self.settings['where']}"
+        kind, where = self.settings["kind"], self.settings["where"]
+        return f"{kind} {where}" + (f" ({self.address})" if self.address != where else "")
 
     @property
     def is_doubtful(self) -> bool:
@@ -102,8 +105,9 @@ class Sharing:
         hub = open_hub(store, settings)
         try:
             settings |= {"where": hub.where, "fences": hub.is_fencing, "cursor": ""}
-            hub.pull("")
+            hub.reach()
             plan = self._plan(settings)
+            plan.address = hub.address
             plan.is_public = hub.is_public()
         finally:
             hub.close()

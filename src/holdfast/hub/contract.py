@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         """``git``, ``postgres`` or ``memory``."""
         where: str
         """Where it is, without secrets: what the ledger remembers and messages name."""
+        address: str
+        """Where that leads, without secrets: what is shown before anything is published."""
         is_fencing: bool
         """True if claims are exclusive, and events of a lease that was lost are fenced off."""
 
@@ -58,6 +60,9 @@ if TYPE_CHECKING:
 
         def leases(self) -> list[Lease]:
             """Return the leases that run."""
+
+        def reach(self) -> None:
+            """Raise ``Fault`` if it cannot be reached, or cannot be used. Change nothing."""
 
         def is_public(self) -> bool | None:
             """Return whether everybody can read it; ``None`` if that cannot be found out."""

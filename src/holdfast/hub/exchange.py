@@ -61,8 +61,8 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
     done = Exchanged()
     store = session.store
     for _ in range(_MAX_PULLS):
-        settings = settings_of(store) or {}
-        pulled = hub.pull(settings.get("cursor", ""))
+        cursor = (settings_of(store) or {}).get("cursor", "")
+        pulled = hub.pull(cursor)
         own = id_of(store)
         for flaw in pulled.flaws:
             store.note(flaw)
@@ -75,9 +75,9 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
             if progress is not None:
                 total = sum(pulled.known.values())
                 progress("events", min(total, sum(_events_of(session).known().values())), total)
-        if pulled.cursor != settings.get("cursor", ""):
+        if pulled.cursor != cursor:
             _keep_cursor(session, pulled.cursor)
-        if pulled.is_all or not events:
+        if pulled.is_all or pulled.cursor == cursor:
             break
     try:
         done.pushed = _push(session, hub, pulled.known)

@@ -69,6 +69,7 @@ class GitRemote:
     ) -> None:  # fmt: skip
         place = find_place(workspace.root, where)
         self.where = place.where
+        self.address = place.address
         self._mirror = Mirror(workspace, place, disk or Disk(), list_limit_s, limit_s)
         self._replica = replica
         self._clock_s = clock_s
@@ -257,6 +258,9 @@ class GitRemote:
             hint = "see to that, then: holdfast hub sync"
             why = f"{self._mirror.path} cannot be written ({failed.why})"
             raise Fault("storage", why, hint) from None
+
+    def reach(self) -> None:
+        self._mirror.tips()
 
     # Claims
 

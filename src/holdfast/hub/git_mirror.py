@@ -48,6 +48,7 @@ _OPTIONS = (
     "fetch.recurseSubmodules=false", "push.followTags=false", "http.lowSpeedLimit=1",
     "http.lowSpeedTime=60",
 )  # fmt: skip
+_USER = re.compile(r"(?<=://)[^/@]*@")
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
     "GIT_ASKPASS": "",
@@ -102,11 +103,13 @@ class GitFailed(Exception):
 class Place:
     """Where the refs of the replicas are: a remote, a folder, or a bundle file."""
 
-    def __init__(self, url: str, where: str) -> None:
+    def __init__(self, url: str, where: str, address: str = "") -> None:
         self.url = url
         """The address for git. It may have a password in it, if it is from git's settings."""
         self.where = where
-        """The address to show and to remember, without secrets."""
+        """The name or the address to show and to remember, without secrets."""
+        self.address = _USER.sub("", address or where)
+        """The address, without secrets, also of a remote that was named."""
         self.is_path = os.path.isabs(url)
         self.is_bundle = self.is_path and url.endswith(BUNDLE)
 
@@ -130,13 +133,13 @@ def find_place(root: str, where: str) -> Place:
         url = _url_of_remote(root, where)
         if url is not None:
             is_address = _ADDRESS.match(url) or _SSH_ADDRESS.fullmatch(url) or "::" in url
-            return Place(url if is_address else os.path.join(root, url), where)
+            return Place(url if is_address else os.path.join(root, url), where, url)
     path = os.path.abspath(os.path.expanduser(where))
     if "/" not in where and not os.path.exists(path) and not where.endswith(BUNDLE):
         raise Refused(
             "not_found",
             f"hub: this repository has no remote {where!r}",
-            "git remote add origin URL",
+            f"git remote add {where} URL",
         )
     return Place(path, path)
 
@@ -324,7 +327,7 @@ class Mirror:
         except (GitFailed, UnicodeDecodeError):
             return None
         is_https = url.startswith(("https://", "http://", "git://"))
-        url = re.sub(r"(?<=://)[^/@]*@", "", url) if is_https else _as_https(url)
+        url = _USER.sub("", url) if is_https else _as_https(url)
         nobody = {
             "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "HOME": self.path,
             "XDG_CONFIG_HOME": self.path, "GIT_CONFIG_COUNT": "0", "GIT_CONFIG_PARAMETERS": "",

@@ -17,7 +17,7 @@ class MemoryHub:
     """The events and leases of all replicas, on a clock that the caller gives."""
 
     kind = "memory"
-    where = "memory"
+    where = address = "memory"
     is_fencing = True
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
@@ -46,7 +46,7 @@ class MemoryHub:
                 continue
             assert n == self._known.get(replica, 0) + 1, "a replica's events have no gap"
             epoch = self._leases.get(event["stream"], ("", 0, 0.0))[1]
-            is_fenced = "epoch" in event and event["epoch"] != epoch
+            is_fenced = "epoch" in event and event["epoch"] < epoch
             if is_fenced:
                 fenced.append((replica, n))
             self._known[replica] = n
@@ -86,6 +86,9 @@ class MemoryHub:
             for stream, (holder, epoch, until) in self._leases.items()
             if until > now
         ]
+
+    def reach(self) -> None:
+        """It is always there."""
 
     def is_public(self) -> bool | None:
         return False

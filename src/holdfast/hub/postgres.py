@@ -147,7 +147,7 @@ class Postgres:
     def __init__(
         self, where: str, *, connect_s: float = CONNECT_S, answer_s: float = ANSWER_S
     ) -> None:
-        self.where = where.strip()
+        self.where = self.address = where.strip()
         self._driver = _load_driver()
         self._parameters = _parameters(self.where, connect_s, answer_s)
         self._answer_s = answer_s
@@ -242,6 +242,9 @@ class Postgres:
         ]
 
     # The connection
+
+    def reach(self) -> None:
+        self._run("SELECT", lambda: (), is_writing=False)
 
     def is_public(self) -> bool | None:
         """Return False: a database has logins, and nothing that everybody can read."""

@@ -57,7 +57,8 @@ def add(keeper: Keeper, args: Arguments) -> Answer:
     fields |= {"pushed": done.pushed, "pulled": done.pulled, "added": True}
 
     def lines(screen: Screen) -> Iterator[str]:
-        yield screen.row("completed", f"shared over {plan.where}", *_amounts(done))
+        where = f"{plan.settings['kind']} {plan.settings['where']}"
+        yield screen.row("completed", f"shared over {where}", *_amounts(done))
         if done.conflicts:
             yield "  next: holdfast conflicts"
         elif done.streams:
