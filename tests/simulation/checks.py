@@ -18,7 +18,8 @@ _COURSE = ("history", "history_earlier", "updated_at")
 
 
 _BEGINNINGS = ("start_workflow", sharing.OPEN)
-_SETTLING = (sharing.TAKE, sharing.DROP)
+_ASKED_ONCE = (sharing.TAKE, sharing.DROP, "expire_workflow")
+"""Causes that may leave an earlier conflict as it was, in place of one of their own."""
 
 
 def require(is_so, *what):
@@ -203,8 +204,8 @@ def check_fences(world, folds):
     """What reached the hub after its lease was lost is a conflict, unless somebody took it."""
     late = world.hub.referee.late.items() if world.hub.is_fencing else ()
     for own_id, (stream, kind) in late:
-        if kind in _SETTLING:
-            continue  # The conflict stays as it was, and can be settled again.
+        if kind in _ASKED_ONCE:
+            continue
         fold = folds[stream]
         conflict = sharing.find_conflict(fold.conflicts, own_id)
         require(

@@ -112,7 +112,7 @@ class Referee:
 class Wire:
     """A hub as one machine reaches it for the length of one exchange."""
 
-    kind, where = "memory", "memory"
+    kind = where = address = "memory"
 
     def __init__(self, hub, weather, machine):
         self._hub = hub
@@ -120,6 +120,9 @@ class Wire:
         self._machine = machine
         self._horizon = weather.horizon(hub.head())
         self.is_fencing = hub.is_fencing
+
+    def reach(self):
+        self._travel("question")
 
     def pull(self, since):
         self._travel("pull")
