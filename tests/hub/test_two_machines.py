@@ -100,6 +100,7 @@ class TestConflicts:
             assert conflict["workflow"] == name
             assert conflict["command"] == "abandon workflow (not needed)"
             assert conflict["from"] == "laptop"
+            assert machine.keeper.show(workflow=name).state["conflicts"] == [conflict]
         assert desk.sharing.conflicts() == laptop.sharing.conflicts()
 
     def test_a_conflict_is_in_the_briefing_and_in_status(

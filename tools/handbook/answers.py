@@ -28,6 +28,7 @@ from handbook.schemas import (
 )
 from holdfast import formats
 from holdfast.core import types as core_types
+from holdfast.hub.contract import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,6 +170,9 @@ _LEASE = fields(
      "hub": FLAG},
     "workflow",
 )  # fmt: skip
+_HUB = fields({"kind": words(KINDS), "where": TEXT, "name": TEXT, "fences": FLAG})
+_REPLICA = fields({"replica": TEXT, "name": TEXT, "n": COUNT, "at": TEXT, "own": FLAG})
+_CONFLICT = fields(dict.fromkeys(("id", "workflow", "command", "why", "from", "at"), TEXT))
 _KEYS: dict[str, Schema] = {
     **dict.fromkeys(_LISTS, array(OBJECT)),
     **dict.fromkeys(_NUMBERS, COUNT),
@@ -221,6 +225,19 @@ _KEYS: dict[str, Schema] = {
     "recover": nullable(fields({"about": TEXT, "command": TEXT})),
     "streams": array(TEXT),
     "known": COUNT,
+    "hub": nullable(_HUB),
+    "public": nullable(FLAG),
+    "logs": array(TEXT),
+    "added": FLAG,
+    "pushed": COUNT,
+    "pulled": COUNT,
+    "unsent": COUNT,
+    "conflicts": COUNT,
+    "conflict": _CONFLICT,
+    "replicas": array(_REPLICA),
+    "held": array(TEXT),
+    "last": OBJECT,
+    "removed": OBJECT,
     "ready": array(OBJECT),
     "waiting": array(_WAITING),
     "lease": _LEASE,
@@ -233,6 +250,8 @@ _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("holdfast", "next"): array(fields({"command": TEXT, "about": TEXT})),
     ("watch", "workflows"): array(_ref("workflow")),
     ("import", "events"): COUNT,
+    ("hub add", "workflows"): array(TEXT),
+    ("conflicts", "conflicts"): array(_CONFLICT),
     ("archive", "events"): COUNT,
     ("delegation list", "summary"): OBJECT,
 }

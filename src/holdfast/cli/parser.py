@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
         "violation", "kind", "any task", "reminder", "reading", "key", "folder", "yes or no",
+        "hub", "conflict",
     ]  # fmt: skip
     """The kind of thing that a value names, so that it can be completed; empty for free text."""
 

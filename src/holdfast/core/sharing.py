@@ -374,9 +374,9 @@ def _add(core: Core, result: Fold, event: SharedEvent, later: list[SharedEvent])
     outcome: State | Refusal
     ends = _ends(result, cause)
     if event.get("fenced"):
-        outcome = Refusal("fenced", "its lease had been lost by then")
+        outcome = Refusal("conflict", "its lease had been lost by then")
     elif ends and _is_blind(result, event, later):
-        outcome = Refusal("concurrent", "made without knowing of work on another machine")
+        outcome = Refusal("conflict", "made without knowing of work on another machine")
     else:
         outcome = _carry_out(core, result, event)
     if isinstance(outcome, Refusal):

@@ -15,10 +15,12 @@ from holdfast.cli.parser import GROUPS, Parameter, Usage, WordReader, command, l
 from holdfast.cli.screen import count_cells, pad, shorten
 from holdfast.core.logs import LEARNING_KINDS
 from holdfast.core.refusal import Refusal
-from holdfast.core.selection import ACTIVE
+from holdfast.core.selection import ACTIVE, short_id
 from holdfast.core.visible import clean
 from holdfast.core.workflow.evidence import SEVERITIES
 from holdfast.errors import HoldfastError
+from holdfast.hub import Sharing
+from holdfast.hub.contract import KINDS
 from holdfast.initiatives import Initiatives
 from holdfast.install.agents import AGENTS
 from holdfast.keeper.logs import unknown_folders
@@ -311,4 +313,9 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
     ],
     "reading": lambda reader, _: _plain(_state(reader)["required_reading"]),
     "key": lambda reader, _: _plain(_state(reader)["context"]),
+    "hub": lambda _reader, _: _plain(KINDS),
+    "conflict": lambda reader, _: [
+        (short_id(row["id"]), _short(row["command"]))
+        for row in Sharing(_keeper(reader)).conflicts()
+    ],
 }

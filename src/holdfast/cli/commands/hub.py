@@ -35,7 +35,7 @@ _IN_WORDS = {
 
 @command(
     "hub add: share this repository's work with other machines; asks first",
-    Parameter("KIND", "git or postgres"),
+    Parameter("KIND", "git or postgres", names="hub"),
     Parameter("[WHERE]", "a git remote, URL or folder (default: origin); or a PostgreSQL DSN"),
     Parameter("--name NAME", "what others call this machine (default: its host name)"),
     Parameter("--dry-run", "only show what would be published, and where"),
@@ -237,7 +237,9 @@ def _conflict_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
     yield f"    or: holdfast conflicts drop {first} --reason TEXT   let it go"
 
 
-_CONFLICT = Parameter("ID", "the conflict, or the beginning of its id", into="conflict", kind="id")
+_CONFLICT = Parameter(
+    "ID", "the conflict, or the beginning of its id", into="conflict", kind="id", names="conflict"
+)
 
 
 @command(
