@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from holdfast import Keeper, Refused
+from holdfast import Keeper, Pool, Refused, Sharing
 from holdfast.cli.parser import load_all
 from holdfast.initiatives import Initiatives
 from holdfast.keeper import session as sessions
@@ -111,12 +111,25 @@ METHODS = {
     "initiative sync": "initiatives.sync initiatives.resume initiatives.resume_noting "
     "initiatives.summary_lines",
     "initiative recover": "initiatives.recover",
+    "pool ready": "pool.ready",
+    "pool take": "pool.take",
+    "pool give": "pool.give",
+    "pool reap": "pool.reap",
+    "pool renew": "pool.renew",
+    "pool change": "pool.change",
+    "hub add": "sharing.plan sharing.add",
+    "hub status": "sharing.status",
+    "hub sync": "sharing.sync",
+    "hub remove": "sharing.remove",
+    "conflicts": "sharing.conflicts",
+    "conflicts take": "sharing.take",
+    "conflicts drop": "sharing.drop",
     "trust": "untrusted_commands approve revoke_trust take_back_ledger",
     "clean": "clean",
     "archive": "archive",
     "sync": "sync",
     "hook": "has_initiatives current_workflow owned_workflows take_in_notes enforced"
-    " awaits_briefing workflow_to_brief changed_since_stop note_stop note_unknown",
+    " awaits_briefing workflow_to_brief changed_since_stop note_stop note_unknown renew_leases",
     "verify": "verify",
     "repair": "repair",
     "export": "export",
@@ -135,6 +148,7 @@ BELOW = {
     "overview",
     "peek",
     "settle",
+    "take_up",
     "transaction",
     "watched",
 }
@@ -152,6 +166,8 @@ BESIDE = {
     "delegations": Delegations,
     "loops": Loops,
     "memory": Memory,
+    "pool": Pool,
+    "sharing": Sharing,
 }
 """What a method of the keeper gives for matters of their own, with methods of its own."""
 
@@ -199,6 +215,9 @@ def test_a_method_takes_what_its_command_takes(name):
     if name.startswith("loop "):
         carried = {"clean": "issues", "passed": "failed", "run": "command", "words": "command"}
         carried["show"] = "echo"
+    if name.startswith("hub "):
+        # What is shown and asked first is for people, too; hooks exchange in the background.
+        carried = {"dry_run": "kind", "public": "kind", "background": "wait"}
     if name == "status":
         return
     for into in given:

@@ -714,6 +714,7 @@ MACHINES = [
     "resume",
     at_laptop("abandon --reason 'not here' --id leave-1"),
     "remind 'Keep it simple'",
+    "remind 'Keep it small'",
     "hub status",
     "hub sync",
     at_laptop("hub sync"),

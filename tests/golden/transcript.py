@@ -21,6 +21,7 @@ CHANGING = (
     (re.compile(r'("(?:ledger|hash|digest)": ?)"[^"]+"'), r'\1"<hash>"'),
     (re.compile(r"\b[0-9a-f]{24,64}\b"), "<hash>"),
     (re.compile(r"@[0-9a-f]{12}\b"), "@<replica>"),
+    (re.compile(r'("seen": ?)\{[^}]*\}'), r"\1{}"),
     (re.compile(r'("replica": ?)"[0-9a-f]{12}"'), r'\1"<replica>"'),
     (re.compile(r"\b(rejected|project)-[0-9a-f]{8}\b"), r"\1-<hash>"),
     (re.compile(r'("(?:pid|born)": )\d+'), r"\g<1>0"),

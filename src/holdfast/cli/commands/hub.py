@@ -36,7 +36,11 @@ _IN_WORDS = {
 @command(
     "hub add: share this repository's work with other machines; asks first",
     Parameter("KIND", "git or postgres", names="hub"),
-    Parameter("[WHERE]", "a git remote, URL or folder (default: origin); or a PostgreSQL DSN"),
+    Parameter(
+        "[WHERE]",
+        "a git remote, URL or folder (default: origin); or a PostgreSQL DSN",
+        names="file",
+    ),
     Parameter("--name NAME", "what others call this machine (default: its host name)"),
     Parameter("--dry-run", "only show what would be published, and where"),
     Parameter("--public", "also if everybody can read it there"),
