@@ -17,11 +17,11 @@ from holdfast import Keeper, Loops, Pool, Refused
 from holdfast.core.json_text import dumps
 from holdfast.hub import Sharing
 from holdfast.hub.exchange import exchange
-from holdfast.hub.memory import MemoryHub
 from holdfast.keeper.leases import write_mark
 from holdfast.storage.ledger import HUB
 from support.command_line import Folder, clean_environment
 from support.git_template import make_repository
+from support.memory_hub import MemoryHub
 from support.workshop import NOON, SEED, many
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ def _cursor_first(original):
 
 REPLICAS = [
     Mutation(
-        16, "no epoch check", "holdfast.hub.memory:MemoryHub.push", _without_check,
+        16, "no epoch check", "support.memory_hub:MemoryHub.push", _without_check,
         _WORLDS, whole=True,
     ),
     Mutation(
@@ -78,7 +78,7 @@ REPLICAS = [
         _push_before_commit, _WORLDS, whole=True,
     ),
     Mutation(
-        16, "a claim for everybody", "holdfast.hub.memory:MemoryHub.claim", _held_twice,
+        16, "a claim for everybody", "support.memory_hub:MemoryHub.claim", _held_twice,
         _WORLDS, whole=True,
     ),
     Mutation(

@@ -8,7 +8,7 @@ is kept, as the contract of a hub says (``holdfast/hub/contract.py``).
 import json
 
 from holdfast.hub.contract import Forked, Pulled, unreachable
-from holdfast.hub.memory import MemoryHub
+from support.memory_hub import MemoryHub
 
 
 class Violation(AssertionError):

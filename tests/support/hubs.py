@@ -9,9 +9,9 @@ import os
 from typing import TYPE_CHECKING
 
 from holdfast.hub.git import GitRemote
-from holdfast.hub.memory import MemoryHub
 from holdfast.workspace import location
 from support.git_template import make_repository, run_git
+from support.memory_hub import MemoryHub
 
 if TYPE_CHECKING:
     from collections.abc import Callable

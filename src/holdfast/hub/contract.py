@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         """Where replicas meet."""
 
         kind: str
-        """``git``, ``postgres`` or ``memory``."""
+        """``git`` or ``postgres``; ``memory`` in simulations."""
         where: str
         """Where it is, without secrets: what the ledger remembers and messages name."""
         address: str

@@ -1,4 +1,4 @@
-"""A hub in memory, for simulations: it fences like a database, and is lost with its process."""
+"""A hub in memory, for simulations: it fences as a database does, and is lost with its process."""
 
 from __future__ import annotations
 
