@@ -79,6 +79,48 @@ def test_what_both_add_offline_is_there_on_both(shared: tuple[Machine, Machine, 
     assert desk.digests() == laptop.digests()
 
 
+class TestNumbersOfTasks:
+    """Two machines that add tasks under one number: nobody does the wrong one."""
+
+    @pytest.fixture
+    def renumbered(self, shared: tuple[Machine, Machine, str]) -> tuple[Keeper, str]:
+        """The keeper at which task 3 has become task 4."""
+        desk, laptop, name = shared
+        desk.keeper.add_tasks(["from the desk"], workflow=name)
+        laptop.keeper.add_tasks(["from the laptop"], workflow=name)
+        for machine in (desk, laptop, desk):
+            machine.sync()
+        tasks = [
+            str(task["description"]) for task in desk.keeper.show(workflow=name).state["tasks"]
+        ]
+        last = desk if tasks[-1] == "from the desk" else laptop
+        return last.keeper, name
+
+    def test_an_earlier_number_is_refused_until_the_next_briefing(
+        self, renumbered: tuple[Keeper, str]
+    ) -> None:
+        keeper, name = renumbered
+        with pytest.raises(Refused, match="task 3 was 'from the") as caught:
+            keeper.start_task(3, workflow=name)
+        assert (caught.value.code, caught.value.hint) == ("renumbered", f"holdfast resume {name}")
+        keeper.resume(workflow=name)
+        keeper.start_task(3, workflow=name)
+
+    def test_other_numbers_are_taken_as_ever(self, renumbered: tuple[Keeper, str]) -> None:
+        keeper, name = renumbered
+        keeper.start_task(1, workflow=name)
+        keeper.start_task(4, workflow=name)
+
+    def test_a_task_that_was_only_edited_elsewhere_keeps_its_number(
+        self, shared: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, laptop, name = shared
+        desk.keeper.edit_task(1, "Check it twice", workflow=name)
+        desk.sync()
+        laptop.sync()
+        laptop.keeper.start_task(1, workflow=name)
+
+
 class TestConflicts:
     @pytest.fixture
     def apart(self, shared: tuple[Machine, Machine, str]) -> tuple[Machine, Machine, str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from holdfast import formats
-from holdfast.core import diff, sharing
+from holdfast.core import diff, json_text, sharing
 from holdfast.core.json_text import dumps
 from holdfast.core.selection import ELSEWHERE
 from holdfast.errors import Refused
@@ -20,7 +20,7 @@ from holdfast.formats.schema import is_safe, sanitised
 from holdfast.hub.contract import Forked
 from holdfast.hub.events import flaw_of
 from holdfast.keeper.replica import id_of, settings_of
-from holdfast.storage.ledger import ACTIVE, HUB, MERGED, OWN_STREAM
+from holdfast.storage.ledger import ACTIVE, HUB, MERGED, OWN_STREAM, RENUMBERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -279,12 +279,34 @@ def merge(
         data["state"] = after
     elif changes := diff.diff(local, after):
         data["changes"] = changes
+        _note_renumbered(tx, stream, local, after)
     if data or settling is not None:
         draft: Draft = {"type": MERGED, "data": data}
         inserted = tx.append(stream, [draft], settling, surface=None if settling else _SURFACE)
         replica.events.add(news, inserted[0]["seq"])
     replica.events.put_fold(stream, fold)
     return fold
+
+
+def _note_renumbered(tx: Transaction, stream: str, local: Any, after: Any) -> None:
+    """Remember what tasks were called whose numbers are other tasks' now.
+
+    An agent that still means the earlier one is told so, until it is briefed again.
+    """
+    if "recipe" not in after:
+        return
+    earlier, now = (
+        {str(task["id"]): task["description"] for task in state["tasks"]}
+        for state in (local, after)
+    )
+    moved = {
+        number: text
+        for number, text in earlier.items()
+        if now.get(number, text) != text and text in now.values()
+    }
+    if moved:
+        known = json_text.loads(tx.store.ledger.fact(f"{RENUMBERED}{stream}") or "{}")
+        tx.put_fact(f"{RENUMBERED}{stream}", dumps({**moved, **known}))
 
 
 def _folded(

@@ -227,6 +227,7 @@ class Keeper:
 
             more = f", then holdfast resume {state['id']}"
             start.check_slot(self.session, tx, state["recipe"]["format"], stream, more)
+        self.session.forget_numbers(tx, stream)
         receipt = self.session.committed(tx, stream, tx.do(stream, "resume_workflow", args, id))
         receipt.resumed = True
         record_folders.clean_at_times(tx)
@@ -646,6 +647,7 @@ class Keeper:
                 if is_same and source != BRIEFED_IN_TURN:
                     return self.store.take_notes()
             events = tx.do(stream, "note_briefing", delivery)
+            self.session.forget_numbers(tx, stream)
             return self.session.committed(tx, stream, events).notes
 
     def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:

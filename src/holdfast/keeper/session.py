@@ -6,9 +6,9 @@ import os
 
 from holdfast import formats
 from holdfast.adopt.findings import REPLACED
-from holdfast.core import selection
+from holdfast.core import json_text, selection
 from holdfast.core import time as times
-from holdfast.core.refusal import Refusal
+from holdfast.core.refusal import Refusal, shell_word
 from holdfast.core.workflow import is_active, is_floating
 from holdfast.core.workflow.lifecycle import completion_signal
 from holdfast.errors import Fault, HoldfastError, Refused
@@ -21,7 +21,7 @@ from holdfast.keeper.requests import (
     refuse_other_request,
 )
 from holdfast.keeper.transaction import Transaction
-from holdfast.storage.ledger import ACTIVE, HUB, POOL
+from holdfast.storage.ledger import ACTIVE, HUB, POOL, RENUMBERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,6 +171,7 @@ class Session:
 
         The first change of a session that is not bound binds it.
         """
+        self._check_number(stream, args)
         drafts = tx.decide(stream, kind, args)
         if drafts:
             self.check_lease(tx, stream)
@@ -181,6 +182,28 @@ class Session:
         if drafts and (kind == "end_session" or not is_active(tx.load(stream))):
             self.end_lease(tx, stream)
         return events
+
+    def _check_number(self, stream: str, args: Fields) -> None:
+        """Raise ``Refused`` (renumbered) if the caller may mean a task by its earlier number.
+
+        Several machines have added tasks under one number. The next briefing has the new ones.
+        """
+        if "task" not in args or not self.store.ledger.fact(HUB):
+            return
+        text = self.store.ledger.fact(f"{RENUMBERED}{stream}")
+        earlier = json_text.loads(text).get(str(args["task"])) if text else None
+        if earlier is not None:
+            raise Refused(
+                "renumbered",
+                f"task {args['task']} was {str(earlier)[:80]!r} until the work of other machines "
+                "came in, and is another one now",
+                f"holdfast resume {shell_word(stream)}",
+            )
+
+    def forget_numbers(self, tx: Transaction, stream: str) -> None:
+        """Take the numbers of tasks as they are from now on: the session is briefed."""
+        if self.store.ledger.fact(f"{RENUMBERED}{stream}"):
+            tx.put_fact(f"{RENUMBERED}{stream}", "")
 
     def check_lease(self, tx: Transaction, stream: str) -> None:
         """Raise ``Refused`` (held) if the caller is an agent and another one's lease runs.
