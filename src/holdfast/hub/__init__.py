@@ -19,7 +19,7 @@ from holdfast.errors import Fault, Refused
 from holdfast.hub import exchange
 from holdfast.hub.contract import GIT, KINDS, POSTGRES
 from holdfast.keeper.replica import id_of, settings_of
-from holdfast.storage.ledger import ACTIVE, HUB
+from holdfast.storage.ledger import ACTIVE, HUB, POOL
 from holdfast.storage.shared_events import SharedEvents
 
 TYPE_CHECKING = False
@@ -79,6 +79,7 @@ class Sharing:
     """The hub of a keeper's repository."""
 
     def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
         self._session = keeper.session
         self._store = keeper.store
 
@@ -174,6 +175,7 @@ class Sharing:
             hub = open_hub(store, self._settings("hub sync"))
             try:
                 done = exchange.exchange(self._session, hub, progress)
+                self._note_leases(hub)
             finally:
                 hub.close()
         except Fault as fault:
@@ -184,6 +186,13 @@ class Sharing:
         done.conflicts = SharedEvents(store.ledger).count_conflicts()
         self._note_state({"at": store.now(), "known": SharedEvents(store.ledger).known()})
         return done
+
+    def _note_leases(self, hub: Hub) -> None:
+        """Note what sessions of other machines have taken from the pool, if it is used here."""
+        if self._store.ledger.fact(POOL):
+            from holdfast.hub.pool import Pool
+
+            Pool(self._keeper).note_others(hub)
 
     def _renew_rules(self) -> None:
         """Store what the settings say of output and of texts that must not travel."""

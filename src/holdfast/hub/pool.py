@@ -302,7 +302,7 @@ class Pool:
         """
         try:
             self._exchange(hub)
-            self._note_others(hub)
+            self.note_others(hub)
             tried: list[str] = []
             while streams := self._candidates(recipe, label, tried):
                 for stream in streams:
@@ -358,7 +358,7 @@ class Pool:
         machine = loads(self._store.ledger.fact(HUB) or "{}").get("name", "")
         return f"{session}@{machine}/{id_of(self._store)}"
 
-    def _note_others(self, hub: Hub) -> None:
+    def note_others(self, hub: Hub) -> None:
         """Note which streams the hub has given to sessions of other machines."""
         own, table = self._name(""), Leases(self._store.ledger)
         others = {lease.stream: lease for lease in hub.leases() if not lease.holder.endswith(own)}
@@ -399,7 +399,7 @@ class Pool:
         try:
             hub.claim(lease["stream"], self._name(lease["holder"]), lease["ttl_s"], lease["epoch"])
         except Held:
-            self._note_others(hub)
+            self.note_others(hub)
             return True
         with self._session.transaction() as tx:
             tx.begin()
