@@ -572,10 +572,10 @@ def _in_git(root: str, stat: os.stat_result) -> Workspace:
     # Git keeps a linked worktree's folder in the repository; any other one is not its worktree.
     if shared and os.path.realpath(os.path.dirname(git)) == os.path.realpath(worktrees):
         _check_points_back(git, root)
-        main, _ = _main_root(common)
+        main, _ = main_root(common)
         is_there = main is not None and _leads_to(main, common)
         return Workspace(root, git, common, _worktree_name(git), main if is_there else None)
-    main, is_bare = _main_root(git)
+    main, is_bare = main_root(git)
     if main is not None:
         is_ours = not S_ISLNK(stat.st_mode) and _is_same_folder(main, root)
     else:
@@ -618,7 +618,7 @@ def _is_bare(folder: str) -> bool:
 
     Raise ``Refused`` if it belongs to another user.
     """
-    if not _is_git_folder(folder, folder) or not _main_root(folder)[1]:
+    if not _is_git_folder(folder, folder) or not main_root(folder)[1]:
         return False
     from holdfast.workspace.git_trust import allows_bare
 
@@ -806,7 +806,7 @@ def outside(path: str, root: str) -> Refused:
     )
 
 
-def _main_root(common: str) -> tuple[str | None, bool]:
+def main_root(common: str) -> tuple[str | None, bool]:
     """Return a repository's main worktree, ``None`` if it does not name one, and if it is bare.
 
     Git's settings in ``config.worktree`` override those in ``config``.
@@ -829,7 +829,7 @@ def _bare_root(common: str) -> str | None:
 
     It is the repository itself, or the folder around it with a ``.git`` file that names it.
     """
-    if not _main_root(common)[1]:
+    if not main_root(common)[1]:
         return None
     above = os.path.dirname(common)
     pointer = os.path.join(above, ".git")
