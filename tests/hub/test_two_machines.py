@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from holdfast import Keeper, Refused, Sharing
+from holdfast.core import sharing
 from support.machines import Machine, git
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PAGE = "docs/login.md"
@@ -240,6 +243,51 @@ def test_what_only_a_machine_knows_does_not_travel(
     assert "output_tail" in desk.keeper.show(workflow=name).state["gates"]["lint"]
 
 
+def test_a_run_that_follows_one_of_another_machine_is_its_own(
+    shared: tuple[Machine, Machine, str],
+) -> None:
+    desk, laptop, name = shared
+    desk.keeper.evidence().run_gate("lint", ["test", "-d", "nowhere"], workflow=name)
+    desk.keeper.evidence().run_tests(["test", "-d", "nowhere"], workflow=name)
+    desk.sync()
+    laptop.sync()
+    laptop.keeper.evidence().run_gate("lint", ["test", "-d", "."], workflow=name)
+    laptop.keeper.evidence().run_tests(["test", "-d", "."], workflow=name)
+    for machine in (laptop, desk):
+        machine.sync()
+        state = machine.keeper.show(workflow=name).state
+        expected = None if machine is laptop else "laptop"
+        assert state["gates"]["lint"].get("machine") == expected
+        assert state["tests"].get("machine") == expected
+
+
+class TestUndo:
+    """``undo`` takes back what was done here, never what came from another machine."""
+
+    def test_the_work_of_others_that_came_in_last_stays(
+        self, shared: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, laptop, name = shared
+        laptop.keeper.remind("from the laptop", workflow=name)
+        desk.keeper.remind("from the desk", workflow=name)
+        desk.sync()
+        laptop.sync()
+        receipt = laptop.keeper.undo(workflow=name)
+        assert receipt.undone is not None
+        assert receipt.undone["back"] == ["reminder is gone: from the laptop"]
+        assert receipt.state["reminders"] == ["from the desk"]
+
+    def test_a_conflict_stays_settled(self, shared: tuple[Machine, Machine, str]) -> None:
+        desk, laptop, name = shared
+        for machine in (desk, laptop):
+            machine.keeper.start_task(1, workflow=name)
+        desk.sync()
+        laptop.sync()
+        laptop.sharing.drop(laptop.sharing.conflicts()[0]["id"], "done twice")
+        with pytest.raises(Refused, match="a conflict stays settled"):
+            laptop.keeper.undo(workflow=name)
+
+
 def test_settings_redact_what_must_not_travel(machines: tuple[Machine, Machine]) -> None:
     desk, laptop = machines
     settings = desk.folder / ".claude" / "holdfast.toml"
@@ -287,6 +335,55 @@ def test_without_the_hub_everything_goes_on(
     laptop.sync()
     assert laptop.keeper.show(workflow=name).state["reminders"] == ["offline"]
     assert desk.sharing.status()["unsent"] == 0
+
+
+@contextmanager
+def newer_holdfast() -> Iterator[None]:
+    """Let both machines have a Holdfast whose rules an earlier one does not know."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharing, "RULES", 2)
+        patch.setattr(sharing, "KNOWN_RULES", (1, 2))
+        yield
+
+
+class TestEventsOfANewerHoldfast:
+    def test_they_hold_their_stream_back_until_the_upgrade(
+        self, shared: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, laptop, name = shared
+        other = desk.keeper.start("dev", "docs/other.md").state["id"]
+        with newer_holdfast():
+            desk.keeper.remind("decided by newer rules", workflow=name)
+            begun = desk.keeper.start("dev", "docs/newer.md").state["id"]
+            desk.keeper.remind("decided by newer rules", workflow=begun)
+            desk.sync()
+        laptop.sync()
+        laptop.keeper.remind("made meanwhile", workflow=name)
+        laptop.sync()
+        assert laptop.sharing.status()["held"] == [name, begun]
+        assert laptop.keeper.show(workflow=name).state["reminders"] == ["made meanwhile"]
+        assert other in laptop.rows()
+        assert begun not in laptop.rows()
+        with newer_holdfast():
+            desk.sync()
+            assert sorted(laptop.sync().streams) == sorted([name, begun])
+            assert laptop.sharing.status()["held"] == []
+            assert laptop.rows()[begun]["worktree"] == "@desk"
+            assert desk.digests() == laptop.digests()
+        reminders = laptop.keeper.show(workflow=name).state["reminders"]
+        assert reminders == ["decided by newer rules", "made meanwhile"]
+
+    def test_whoever_looks_is_told(self, shared: tuple[Machine, Machine, str]) -> None:
+        desk, laptop, name = shared
+        with newer_holdfast():
+            desk.keeper.remind("decided by newer rules", workflow=name)
+            desk.sync()
+        laptop.sync()
+        assert laptop.keeper.drain_notes() == [
+            f"{name}: events of a newer Holdfast are held back until it is installed here"
+        ]
+        _, notes = laptop.keeper.workflows()
+        assert "events of a newer Holdfast are held back: holdfast hub status" in notes
 
 
 def test_removing_the_hub_keeps_the_work(shared: tuple[Machine, Machine, str]) -> None:

@@ -20,7 +20,7 @@ from holdfast.formats.schema import is_safe, sanitised
 from holdfast.hub.contract import Forked
 from holdfast.hub.events import flaw_of
 from holdfast.keeper.replica import id_of, settings_of
-from holdfast.storage.ledger import ACTIVE, HUB, MERGED, OWN_STREAM, RENUMBERED
+from holdfast.storage.ledger import ACTIVE, HELD, HUB, MERGED, OWN_STREAM, RENUMBERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ _SURFACE = "hub"
 AT_ONCE = 2_000
 """The number of events that are taken in, or pushed, at once."""
 _MAX_PULLS = 1_000
-_HELD = "held streams"
-"""The fact that lists the streams with events of rules that this version does not know."""
 
 
 class Exchanged:
@@ -60,6 +58,7 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
     """Pull, take in and push; return what was done. Raise ``Fault`` if the hub is out of reach."""
     done = Exchanged()
     store = session.store
+    done.streams = _take_in_held(session)
     for _ in range(_MAX_PULLS):
         cursor = (settings_of(store) or {}).get("cursor", "")
         pulled = hub.pull(cursor)
@@ -153,6 +152,22 @@ def take_in(session: Session, events: list[SharedEvent]) -> list[str]:
         # The answer to a push, which says the same, may have been lost.
         _fence(tx, [(event["replica"], event["n"]) for event in events if event.get("fenced")])
     return list(fresh)
+
+
+def _take_in_held(session: Session) -> list[str]:
+    """Take in what an earlier version had to hold back; return the streams that changed."""
+    held = held_streams(session.store)
+    if not held:
+        return []
+    with session.transaction() as tx:
+        if tx.replica is None:
+            return []
+        _settle_records(tx, held)
+        for stream in held:
+            merge(tx, stream, [])
+        tx.commit(is_asked=True)
+    still_held = held_streams(session.store)
+    return [stream for stream in held if stream not in still_held]
 
 
 def _is_sound(session: Session, event: SharedEvent) -> bool:
@@ -261,6 +276,8 @@ def merge(
         tx.publish(stream)
     added = [*news, *([settling] if settling is not None else [])]
     fold = _folded(replica, stream, added, is_whole=is_whole)
+    if fold is None:
+        store.note(f"{stream}: events of a newer Holdfast are held back until it is installed here")
     if fold is None or (fold.state is None and is_blank):
         _hold(tx, stream, is_held=fold is None)
         _keep_apart(tx, data, news)
@@ -333,7 +350,8 @@ def _local_state(
     if local is None and is_workflow(stream):
         state = fold.state
         record = formats.active_path(state["recipe"]["format"], stream, state["created_at"])
-        place = {"worktree": _worktree_of(news), "record": record}
+        origin = news or replica.events.of_stream(stream)
+        place = {"worktree": _worktree_of(origin), "record": record}
     shared = aggregate_of(stream).blank() if fold.state is None else fold.state
     return sharing.localised(shared, local, replica.id, place, fold.shown())
 
@@ -367,12 +385,12 @@ def _hold(tx: Transaction, stream: str, *, is_held: bool) -> None:
     held = held_streams(tx.store)
     if is_held != (stream in held):
         names = [*held, stream] if is_held else [name for name in held if name != stream]
-        tx.put_fact(_HELD, "\n".join(names))
+        tx.put_fact(HELD, "\n".join(names))
 
 
 def held_streams(store: Any) -> list[str]:
     """Return the streams that are held back until a newer Holdfast is installed."""
-    return list(filter(None, store.ledger.fact(_HELD).split("\n")))
+    return list(filter(None, store.ledger.fact(HELD).split("\n")))
 
 
 # Beginning to share

@@ -655,7 +655,7 @@ class Keeper:
         from holdfast.keeper import overview
 
         rows = overview.list_active(self.session, None if every else MAX_LISTED)
-        self.session.note_conflicts()
+        self.session.note_sharing()
         return rows, self.store.take_notes()
 
     def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:

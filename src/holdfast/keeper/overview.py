@@ -186,7 +186,7 @@ def _fill(session: Session, overview: Overview) -> None:
         if overview.mine not in overview.states and picked["status"] in selection.ACTIVE:
             overview.rows.append(picked)
     _look_at_initiatives(session, overview)
-    session.note_conflicts()
+    session.note_sharing()
     if not overview.rows:
         overview.strangers = unknown_workflows.peek_all(store)
 

@@ -21,7 +21,7 @@ from holdfast.keeper.requests import (
     refuse_other_request,
 )
 from holdfast.keeper.transaction import Transaction
-from holdfast.storage.ledger import ACTIVE, HUB, POOL, RENUMBERED
+from holdfast.storage.ledger import ACTIVE, HELD, HUB, POOL, RENUMBERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -475,8 +475,8 @@ class Session:
         completed = self.store.ledger.completed_by(self.id, MAX_CANDIDATES)
         return None if completed is None else completed.state
 
-    def note_conflicts(self) -> None:
-        """Tell of what several machines did that does not go together."""
+    def note_sharing(self) -> None:
+        """Note conflicts between machines, and what is held back until Holdfast is upgraded."""
         if not self.store.ledger.fact(HUB):
             return
         from holdfast.storage.shared_events import SharedEvents
@@ -485,6 +485,8 @@ class Session:
         if number:
             what = "1 conflict" if number == 1 else f"{number} conflicts"
             self.store.note(f"{what} between several machines: holdfast conflicts")
+        if self.store.ledger.fact(HELD):
+            self.store.note("events of a newer Holdfast are held back: holdfast hub status")
 
     def last_machine(self, workflow: str) -> str | None:
         """Return the other machine that changed a workflow last; ``None`` if this one did."""

@@ -119,6 +119,8 @@ POOL = "pool"
 RENUMBERED = "renumbered "
 """The beginning of the name of the fact that has what tasks of a workflow were called, by numbers
 that have become other tasks' since its session was briefed."""
+HELD = "held streams"
+"""The fact that lists, one on each line, the streams with events that need a newer Holdfast."""
 SHARED = "shared"
 """The key in an event's ``by`` of the shared event that its command has become."""
 MERGED = "events_merged"
