@@ -147,13 +147,14 @@ BELOW = {
     "known",
     "overview",
     "peek",
+    "pool.note_others",
     "settle",
     "take_up",
     "transaction",
     "watched",
 }
-"""The ways of every change, for what has no command yet; what completion looks up; and what
-``holdfast`` alone and ``watch`` show."""
+"""The ways of every change, for what has no command yet; what completion looks up; what an
+exchange does beside its work; and what ``holdfast`` alone and ``watch`` show."""
 
 DAY_MS = 86_400_000
 FORCED = {"force": True, "reason": "a test"}
