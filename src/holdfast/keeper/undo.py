@@ -2,7 +2,8 @@
 
 A change is a request with all its events. Whoever has the same session made it; a person, and
 their scripts, have none. What nobody asked for is no change: a briefing that was delivered, reading
-that was noticed, a session that was bound, an edit of a record that some command adopted.
+that was noticed, a session that was bound, an edit of a record that some command adopted, the work
+of other machines that came in.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from holdfast.core.workflow import OPENING, is_active
 from holdfast.formats import is_workflow
 from holdfast.keeper import start
 from holdfast.keeper.requests import fingerprint
+from holdfast.storage.ledger import MERGED, SHARED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ _NO_CHANGE = frozenset(
     (
         "briefing_delivered", "context_compacted", "reading_confirmed", "session_ended",
         "record_adopted", "record_edited", "record_cleaned", "workflow_expired", "loop_rebuilt",
-        "change_undone",
+        "change_undone", "stream_shared",
     )
 )  # fmt: skip
 _ENDINGS = ("workflow_completed", "workflow_abandoned")
@@ -59,6 +61,8 @@ def _is_own(store: Store, event: Event) -> bool:
     """Return whether the caller asked for the event's change."""
     if event["type"] in _NO_CHANGE or event["by"].get("session") != store.by.get("session"):
         return False
+    if event["type"] == MERGED:
+        return SHARED in event["by"]  # A conflict was settled; the rest is what others did.
     return event["type"] != "workflow_resumed" or "from" in event["data"]
 
 

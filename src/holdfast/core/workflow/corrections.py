@@ -419,6 +419,8 @@ def _lasting(state: Workflow, event: Event, what: str) -> Refusal | None:
         was_completed = data.get("from") == "completed"
         hint = f"holdfast show {state['id']}" if was_completed else "holdfast abandon"
         return _not_undone(f"your last change of {state['id']} was to resume it", hint)
+    if event_type == "events_merged":
+        return _not_undone("a conflict stays settled", f"holdfast log {state['id']}")
     if event_type == "workflow_archived":
         return _not_undone(f"{state['id']} is in the archive", f"holdfast resume {state['id']}")
     if event_type == "gate_recorded" and data.get("evidence", CLAIM) != CLAIM:
@@ -462,7 +464,7 @@ def _touched_since(
         if event["seq"] not in undone and diff.conflicts(_changes(after, following), back):
             name = f"event {event['seq']} ({describe_event(event)})"
             who = event["by"].get("session")
-            if event["type"] != "record_edited":
+            if event["type"] not in ("record_edited", "events_merged"):
                 name += f" by {f'session {_short(who)}' if who else 'somebody without a session'}"
         after = following
     why = f"undo: {name} has since changed what your last change of {state['id']} did ({what})"
