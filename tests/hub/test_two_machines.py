@@ -251,6 +251,7 @@ def test_a_run_that_follows_one_of_another_machine_is_its_own(
     desk.keeper.evidence().run_tests(["test", "-d", "nowhere"], workflow=name)
     desk.sync()
     laptop.sync()
+    laptop.keeper.resume(workflow=name)
     laptop.keeper.evidence().run_gate("lint", ["test", "-d", "."], workflow=name)
     laptop.keeper.evidence().run_tests(["test", "-d", "."], workflow=name)
     for machine in (laptop, desk):

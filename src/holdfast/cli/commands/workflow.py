@@ -54,7 +54,7 @@ _COMMIT_CHARS = 12
 _PHASE_FIELDS = (
     "name", "status", "started_at", "completed_at", "approved", "claimed", "reason", "steps",
 )  # fmt: skip
-_GATE_FIELDS = (*OWN_GATE_FIELDS, "timeout", "replica", "machine", "output_digest")
+_GATE_FIELDS = (*OWN_GATE_FIELDS, "timeout")
 _RECIPE_OPTIONAL_COLUMNS = ("title", "source", "format")
 _RECIPE_FACTS = {
     "ttl": "ttl",

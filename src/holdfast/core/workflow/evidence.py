@@ -48,12 +48,13 @@ SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 OF_ONE_RUN = (
     "evidence", "command", "exit_code", "signal", "timed_out", "cancelled", "no_test",
     "duration_ms", "output_tail", "commit", "tree", "reason", "waived_at", "instead_of", "claimed",
-    "pushed_to",
+    "pushed_to", "output_digest", "replica", "machine",
 )  # fmt: skip
 """The fields of a gate that its next result replaces."""
 OWN_GATE_FIELDS = ("status", "passed", "last_run", *OF_ONE_RUN)
 ONLY_RUN = (
     "evidence", "exit_code", "duration_ms", "runner", "counts", "tree", "ran_in", "cut_short",
+    "replica", "machine",
 )  # fmt: skip
 OF_ONE_TEST_RUN = (
     "test_command", "last_run", "last_result", "failing_tests", "passing_tests", "last_error",
