@@ -78,7 +78,7 @@ def test_a_task_that_cannot_be_told_is_a_conflict():
     second.do("complete_task", task=1, commit=None)
     first.hear(second)
     fold = first.fold()
-    assert [one["why"] for one in fold.conflicts] == ["1 is another task here"]
+    assert [one["why"] for one in fold.conflicts] == ["task 1 was 'one', and no task is that now"]
     assert fold.state["tasks"][0]["status"] == "pending"
 
 

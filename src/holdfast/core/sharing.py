@@ -144,7 +144,8 @@ def _as_meant(state: State, cause: Cause, *, is_known: bool) -> Cause | Refusal:
         same = [task["id"] for task in state["tasks"] if task["description"] == text]
         if str(args[name]) not in map(str, same):
             if len(same) != 1:
-                return Refusal("conflict", f"{args[name]} is another task here")
+                number = "several tasks are" if same else "no task is"
+                return Refusal("conflict", f"task {args[name]} was {text!r}, and {number} that now")
             args[name] = same[0]
     return {**cause, "args": args}
 
