@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast import Keeper, Refused, Sharing
+from holdfast import Fault, Keeper, Refused, Sharing
 from holdfast.core import sharing
 from support.machines import Machine, git
 
@@ -247,8 +247,8 @@ def test_a_run_that_follows_one_of_another_machine_is_its_own(
     shared: tuple[Machine, Machine, str],
 ) -> None:
     desk, laptop, name = shared
-    desk.keeper.evidence().run_gate("lint", ["test", "-d", "nowhere"], workflow=name)
-    desk.keeper.evidence().run_tests(["test", "-d", "nowhere"], workflow=name)
+    desk.keeper.evidence().run_gate("lint", ["test", "-d", "."], workflow=name)
+    desk.keeper.evidence().run_tests(["test", "-d", "."], workflow=name)
     desk.sync()
     laptop.sync()
     laptop.keeper.resume(workflow=name)
@@ -435,3 +435,22 @@ class TestCommandsFromElsewhere:
         ]
         laptop.keeper.approve(["test -d ."])
         laptop.keeper.evidence().run_gate("lint", workflow=name)
+
+
+class TestBeginning:
+    """What ``hub add`` answers when it cannot share."""
+
+    def test_a_remote_out_of_reach_is_to_be_added_again(
+        self, machines: tuple[Machine, Machine], tmp_path: Path
+    ) -> None:
+        desk, _ = machines
+        with pytest.raises(Fault, match="nothing is shared yet") as caught:
+            desk.sharing.plan("git", str(tmp_path / "no where"))
+        assert caught.value.hint == f"holdfast hub add git '{tmp_path}/no where'"
+
+    @pytest.mark.parametrize("name", [" ", "red\x1b[31m", "two\nlines", "x" * 101])
+    def test_a_name_that_others_could_not_read_is_refused(
+        self, machines: tuple[Machine, Machine], name: str
+    ) -> None:
+        with pytest.raises(Refused, match="a name has 1 to 100 printable characters"):
+            machines[0].sharing.plan("git", "origin", name)

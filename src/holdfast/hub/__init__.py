@@ -11,13 +11,14 @@ The local ledger comes first: no change and no look ever waits for a hub.
 from __future__ import annotations
 
 import os
+import shlex
 
 from holdfast.core import sharing
 from holdfast.core.json_text import dumps
 from holdfast.core.selection import join_names
 from holdfast.errors import Fault, Refused
 from holdfast.hub import exchange
-from holdfast.hub.contract import GIT, KINDS, POSTGRES
+from holdfast.hub.contract import GIT, KINDS, LATER, POSTGRES
 from holdfast.keeper.replica import id_of, settings_of
 from holdfast.storage.ledger import ACTIVE, HUB, POOL
 from holdfast.storage.shared_events import SharedEvents
@@ -37,6 +38,7 @@ _STATE = "hub.json"
 """The file beside the ledger with how the last exchange ended."""
 _MAX_STATE_BYTES = 10_000
 _WAIT_S = 60.0
+_MAX_NAME_CHARACTERS = 100
 
 
 class Publication:
@@ -102,7 +104,8 @@ class Sharing:
                 "holdfast hub add git origin",
             )
         settings: Fields = {"kind": kind, "where": where or _DEFAULTS[kind], "name": name}
-        settings["name"] = name or os.uname().nodename or "here"
+        settings["name"] = name or os.uname().nodename[:_MAX_NAME_CHARACTERS] or "here"
+        _check_name(settings["name"])
         hub = open_hub(store, settings)
         try:
             settings |= {"where": hub.where, "fences": hub.is_fencing, "cursor": ""}
@@ -110,6 +113,12 @@ class Sharing:
             plan = self._plan(settings)
             plan.address = hub.address
             plan.is_public = hub.is_public()
+        except Fault as fault:
+            if fault.code != "hub_unreachable":
+                raise
+            again = shlex.join(("holdfast", "hub", "add", kind, hub.where))
+            why = fault.message.replace(LATER, "nothing is shared yet")
+            raise Fault(fault.code, why, again) from None
         finally:
             hub.close()
         return plan
@@ -254,6 +263,17 @@ class Sharing:
     def _note_state(self, state: Fields, *, keep: bool = False) -> None:
         before = self._state() if keep else {}
         self._store.disk.replace_view(self._path(_STATE), dumps({**before, **state}).encode())
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that others could not read on a line."""
+    if not name.strip() or not name.isprintable() or len(name) > _MAX_NAME_CHARACTERS:
+        raise Refused(
+            "invalid",
+            f"hub add: a name has 1 to {_MAX_NAME_CHARACTERS} printable characters,"
+            f" not {name[:40]!r}",
+            "holdfast hub add git --name laptop",
+        )
 
 
 _DEFAULTS = {GIT: "origin", POSTGRES: ""}

@@ -128,10 +128,14 @@ class Forked(Fault):
         self.n = n
 
 
+LATER = "what is recorded here goes there later"
+"""What an answer says of a hub out of reach."""
+
+
 def unreachable(where: str, why: str) -> Fault:
     """Return the fault of a hub that cannot be reached. Local work goes on without it."""
     return Fault(
         "hub_unreachable",
-        f"the hub {where} cannot be reached ({why}); what is recorded here goes there later",
+        f"the hub {where} cannot be reached ({why}); {LATER}",
         "holdfast hub sync",
     )
