@@ -415,6 +415,23 @@ class TestLeases:
         assert yard.take("ada") == "other"
         assert yard.keeper("ada").remind("here").state["id"] == "other"
 
+    @pytest.mark.parametrize("way", ["resume", "change"])
+    def test_a_lease_that_ran_out_ends_when_another_session_takes_up_the_work(
+        self, yard: Yard, way: str
+    ) -> None:
+        yard.add("one")
+        yard.take("ada", lease="10m")
+        yard.pass_s(700)
+        if way == "resume":
+            yard.keeper("kim").resume(workflow="one")
+        else:
+            yard.keeper("kim").remind("it is mine now")
+        error = refused("held", lambda: yard.keeper("ada").remind("late"))
+        assert error.message == "your lease of one ran out, and kim has taken it"
+        yard.keeper("ada").remind("by its name", workflow="one")
+        assert yard.pool("ada").renew() == []
+        yard.keeper("kim").remind("mine still")
+
     def test_an_agent_whose_lease_ran_out_goes_on_while_nobody_has_taken_it(
         self, yard: Yard
     ) -> None:

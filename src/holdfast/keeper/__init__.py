@@ -202,7 +202,7 @@ class Keeper:
             if workflow is None and not is_active(state):
                 hint = f"holdfast resume {state['id']}"
                 raise Refused("ended", f"resume: {state['id']} has expired", hint)
-            self.session.check_lease(tx, stream)
+            self.session.check_lease(tx, stream, binds=True)
             receipt = self.take_up(tx, stream, id)
         self._mark_stale(receipt)
         return receipt

@@ -48,10 +48,11 @@ def holders(store: Store) -> dict[str, tuple[str, bool]]:
     return {lease["stream"]: (lease["holder"], is_running(lease, now_ms)) for lease in leases}
 
 
-def check(session: Session, tx: Transaction, stream: str) -> None:
+def check(session: Session, tx: Transaction, stream: str, *, binds: bool = False) -> None:
     """Raise ``Refused`` (held) if another holder's lease forbids this caller's change.
 
-    Renew the caller's own lease if half of its time is over.
+    Renew the caller's own lease if half of its time is over. With ``binds``, the change gives the
+    work to the caller's session: another one's lease that ran out is over then.
     """
     lease = Leases(session.store.ledger).of(stream)
     if lease is None or not lease["holder"]:
@@ -59,8 +60,13 @@ def check(session: Session, tx: Transaction, stream: str) -> None:
     if session.id and lease["holder"] == session.id:
         if _is_due(lease, session.store.now_ms()):
             _renew(session.store, tx, lease)
-    elif is_running(lease, session.store.now_ms()) and not session.is_person:
-        raise held(lease)
+    elif is_running(lease, session.store.now_ms()):
+        if not session.is_person:
+            raise held(lease)
+    elif binds and session.id:
+        if lease["ttl_s"] != ELSEWHERE:
+            tx.put_fact(f"{_LOST}{lease['holder']}", stream)
+        end(session.store, tx, stream)
 
 
 def held(lease: Fields) -> Refused:
@@ -132,8 +138,10 @@ def lost_by(session: Session) -> Refusal | None:
     stream = ledger.fact(f"{_LOST}{session.id}") if session.id else ""
     if not stream:
         return None
-    lease = Leases(ledger).of(stream)
-    who = lease["holder"][:80] if lease is not None and lease["holder"] else "another session"
+    lease, stored = Leases(ledger).of(stream), ledger.stream(stream)
+    bound = stored.state["session"] if stored is not None else None
+    holder = (lease or {}).get("holder") or (bound or {}).get("id") or "another session"
+    who = holder[:80]
     why = f"your lease of {stream} ran out, and {who} has taken it"
     return Refusal("held", why, "holdfast pool take", candidates=[stream], holder=who)
 

@@ -173,9 +173,10 @@ class Session:
         """
         self._check_number(stream, args)
         drafts = tx.decide(stream, kind, args)
+        binds = bool(drafts) and self._is_first_change(tx, stream)
         if drafts:
-            self.check_lease(tx, stream)
-        if drafts and self._is_first_change(tx, stream):
+            self.check_lease(tx, stream, binds=binds)
+        if binds:
             binding = tx.decide(stream, "resume_workflow", {"session": self.bound(tx)})
             drafts = [*binding, *drafts]
         events = tx.append(stream, drafts, (kind, args), id=id)
@@ -205,15 +206,16 @@ class Session:
         if self.store.ledger.fact(f"{RENUMBERED}{stream}"):
             tx.put_fact(f"{RENUMBERED}{stream}", "")
 
-    def check_lease(self, tx: Transaction, stream: str) -> None:
+    def check_lease(self, tx: Transaction, stream: str, *, binds: bool = False) -> None:
         """Raise ``Refused`` (held) if the caller is an agent and another one's lease runs.
 
-        Renew the caller's own lease if half of its time is over.
+        Renew the caller's own lease if half of its time is over. ``binds``: the change gives the
+        work to the caller's session.
         """
         if self.store.ledger.fact(POOL):
             from holdfast.keeper import leases
 
-            leases.check(self, tx, stream)
+            leases.check(self, tx, stream, binds=binds)
 
     def end_lease(self, tx: Transaction, stream: str) -> None:
         """End the lease of a stream whose work has ended, or whose holder has."""

@@ -259,7 +259,7 @@ def carry_out(
                 f"{existing['id']} is active {selection.whereabouts(existing['worktree'], root)}",
                 f"go on there, or bring it here: holdfast resume {existing['id']}",
             )
-        session.check_lease(tx, existing["id"])
+        session.check_lease(tx, existing["id"], binds=True)
         args = session.binding(tx, existing)
         receipt = session.committed(
             tx, existing["id"], tx.do(existing["id"], "resume_workflow", args, id)
