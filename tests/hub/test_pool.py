@@ -415,6 +415,41 @@ class TestLeases:
         assert yard.take("ada") == "other"
         assert yard.keeper("ada").remind("here").state["id"] == "other"
 
+    def test_what_it_meant_for_the_lost_work_is_not_done_to_its_other_work(
+        self, yard: Yard
+    ) -> None:
+        yard.keeper("ada").start("custom", "own", tasks=["mine"])
+        yard.add("one", tasks=["shared"])
+        assert yard.take("ada", lease="10m") == "one"
+        yard.pass_s(601)
+        yard.take("kim")
+        error = refused("held", lambda: yard.keeper("ada").complete_task(1))
+        assert error.message == "your lease of one ran out, and kim has taken it"
+        assert error.hint == "holdfast resume own"
+        yard.keeper("ada").resume(workflow="own")
+        assert yard.keeper("ada").complete_task(1).state["id"] == "own"
+
+    def test_nor_is_it_after_a_reap(self, yard: Yard) -> None:
+        yard.keeper("ada").start("custom", "own", tasks=["mine"])
+        yard.add("one", tasks=["shared"])
+        yard.take("ada", lease="10m")
+        yard.pass_s(601)
+        yard.pool().reap()
+        error = refused("held", lambda: yard.keeper("ada").complete_task(1))
+        assert error.message == "your lease of one ran out, and it was reaped"
+        yard.keeper("ada").resume(workflow="one")
+        assert yard.keeper("ada").complete_task(1).state["id"] == "one"
+
+    def test_work_on_something_else_is_not_held_up_by_the_loss_of_an_earlier_one(
+        self, yard: Yard
+    ) -> None:
+        yard.add("one", "two")
+        yard.take("ada", lease="10m")
+        yard.take("ada", lease="2h")
+        yard.pass_s(601)
+        assert yard.take("kim") == "one"
+        assert yard.keeper("ada").remind("go on").state["id"] == "two"
+
     @pytest.mark.parametrize("way", ["resume", "change"])
     def test_a_lease_that_ran_out_ends_when_another_session_takes_up_the_work(
         self, yard: Yard, way: str

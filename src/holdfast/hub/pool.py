@@ -459,6 +459,7 @@ class Pool:
                 is_here = lease["ttl_s"] != leases.ELSEWHERE
                 if is_here and state is not None and is_active(state):
                     reaped.append(self._listed(lease))
+                    leases.note_loss(store, tx, stream, lease["holder"])
                     tx.do(stream, "end_session", {"session": lease["holder"], "reason": "reaped"})
                     table.renew(lease, 0)
                 else:

@@ -23,6 +23,8 @@ from holdfast.system.detached import start_detached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.core.refusal import Refusal
     from holdfast.core.types import Fields
     from holdfast.keeper.session import Session
@@ -65,7 +67,7 @@ def check(session: Session, tx: Transaction, stream: str, *, binds: bool = False
             raise held(lease)
     elif binds and session.id:
         if lease["ttl_s"] != ELSEWHERE:
-            tx.put_fact(f"{_LOST}{lease['holder']}", stream)
+            note_loss(session.store, tx, stream, lease["holder"])
         end(session.store, tx, stream)
 
 
@@ -91,10 +93,9 @@ def take(
     tx.put_fact(POOL, "1")
     is_here = before is not None and before["ttl_s"] != ELSEWHERE
     if before is not None and is_here and before["holder"] not in ("", session.id):
-        tx.put_fact(f"{_LOST}{before['holder']}", stream)
+        note_loss(store, tx, stream, before["holder"])
     until_ms = store.now_ms() + int(ttl_s * 1_000)
     leases.put(stream, session.id, ttl_s, until_ms, epoch=epoch, is_hub=is_hub)
-    tx.put_fact(f"{_LOST}{session.id}", "")
     write_mark(store, session.id)
     if before is not None and is_here and before["holder"]:
         write_mark(store, before["holder"])
@@ -126,13 +127,30 @@ def note_elsewhere(
     tx.put_fact(POOL, "1")
     leases.put(stream, holder, ELSEWHERE, until_ms, epoch=epoch)
     if before is not None and before["holder"] and before["ttl_s"] != ELSEWHERE:
-        tx.put_fact(f"{_LOST}{before['holder']}", stream)
+        note_loss(store, tx, stream, before["holder"])
         write_mark(store, before["holder"])
 
 
-def lost_by(session: Session) -> Refusal | None:
-    """Return the refusal of a session that lost its workflow to another, and has no other one."""
-    from holdfast.core.refusal import Refusal
+def note_loss(store: Store, tx: Transaction, stream: str, holder: str) -> None:
+    """Remember that a session lost a workflow, if it is the one that the session worked on."""
+    own = [other.row for other in store.ledger.active_of_session(holder, None)]
+    newest = max(own, key=lambda row: int(row["session"].get("seq", 0)), default=None)
+    if newest is None or newest["id"] == stream:
+        tx.put_fact(f"{_LOST}{holder}", stream)
+
+
+def forget_loss(session: Session, tx: Transaction) -> None:
+    """Forget which workflow this session lost: it works on another one now."""
+    if session.id and session.store.ledger.fact(f"{_LOST}{session.id}"):
+        tx.put_fact(f"{_LOST}{session.id}", "")
+
+
+def lost_by(session: Session, own: Sequence[Fields]) -> Refusal | None:
+    """Return the refusal of a session that lost the workflow it worked on; ``own`` are its others.
+
+    It takes up another one first: the next command was meant for the one that it lost.
+    """
+    from holdfast.core.refusal import Refusal, shell_word
 
     ledger = session.store.ledger
     stream = ledger.fact(f"{_LOST}{session.id}") if session.id else ""
@@ -142,8 +160,12 @@ def lost_by(session: Session) -> Refusal | None:
     bound = stored.state["session"] if stored is not None else None
     holder = (lease or {}).get("holder") or (bound or {}).get("id") or "another session"
     who = holder[:80]
-    why = f"your lease of {stream} ran out, and {who} has taken it"
-    return Refusal("held", why, "holdfast pool take", candidates=[stream], holder=who)
+    if holder == session.id and not own:
+        return None  # It was reaped, and nobody else has it.
+    what = "it was reaped" if holder == session.id else f"{who} has taken it"
+    why = f"your lease of {stream} ran out, and {what}"
+    hint = f"holdfast resume {shell_word(own[0]['id'])}" if own else "holdfast pool take"
+    return Refusal("held", why, hint, candidates=[stream], holder=who)
 
 
 # Renewal

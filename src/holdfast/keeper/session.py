@@ -448,10 +448,10 @@ class Session:
         """Return the row of the selected workflow, or a refusal."""
         ledger, here, asker = self.store.ledger, self.workspace, self.asker()
         own = [stream.row for stream in ledger.active_of_session(self.id, self.pid)]
-        if not own and ledger.fact(POOL):
+        if self.id and ledger.fact(POOL):
             from holdfast.keeper import leases
 
-            lost = leases.lost_by(self)
+            lost = leases.lost_by(self, own)
             if lost is not None:
                 return lost
         rows = (
@@ -569,9 +569,13 @@ class Session:
         return {"session": self.bound(tx), "rebind": bool(others)}
 
     def bound(self, tx: Transaction) -> Binding | None:
-        """Return the session as a workflow's state has it."""
+        """Return the session as a workflow's state has it: from now on, it works on that one."""
         if not self.id:
             return None
+        if self.store.ledger.fact(POOL):
+            from holdfast.keeper import leases
+
+            leases.forget_loss(self, tx)
         bound: Binding = {"id": self.id, "at": self.store.now(), "seq": tx.next_seq}
         if self.pid is not None:
             bound["pid"] = self.pid
