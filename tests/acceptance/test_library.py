@@ -147,7 +147,7 @@ BELOW = {
     "known",
     "overview",
     "peek",
-    "pool.note_others",
+    "pool.exchange",
     "settle",
     "take_up",
     "transaction",

@@ -805,6 +805,18 @@ class TestWithAHubThatFences:
         assert taken.receipt.state["reminders"] == ["half of it is done"]
         assert Sharing(fleet.here.keeper()).conflicts() == []
 
+    def test_what_was_given_back_while_the_hub_was_away_can_be_taken_after_the_next_exchange(
+        self, fleet: Fleet
+    ) -> None:
+        fleet.here.add("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.here, "ada").take()
+        fleet.here.pool("ada").give("one")  # The command in the background fails.
+        assert fleet.pool(fleet.here, "kim").take().receipt.state["id"] == "one"
+        fleet.here.pool("kim").give("one")
+        fleet.pool(fleet.here).exchange(fleet.hub)
+        assert fleet.hub.leases() == []
+
     def test_a_renewal_that_is_late_brings_nothing_back(self, fleet: Fleet) -> None:
         """Another process ends the lease, or has it anew, while the hub is asked."""
         fleet.here.add("one")

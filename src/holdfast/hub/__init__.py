@@ -183,8 +183,7 @@ class Sharing:
             self._renew_rules()
             hub = open_hub(store, self._settings("hub sync"))
             try:
-                done = exchange.exchange(self._session, hub, progress)
-                self._note_leases(hub)
+                done = self._exchange(hub, progress)
             finally:
                 hub.close()
         except Fault as fault:
@@ -196,12 +195,13 @@ class Sharing:
         self._note_state({"at": store.now(), "known": SharedEvents(store.ledger).known()})
         return done
 
-    def _note_leases(self, hub: Hub) -> None:
-        """Note what sessions of other machines have taken from the pool, if it is used here."""
-        if self._store.ledger.fact(POOL):
-            from holdfast.hub.pool import Pool
+    def _exchange(self, hub: Hub, progress: Progress | None) -> Exchanged:
+        """Exchange; if the pool is used here, settle who holds what as well."""
+        if not self._store.ledger.fact(POOL):
+            return exchange.exchange(self._session, hub, progress)
+        from holdfast.hub.pool import Pool
 
-            Pool(self._keeper).note_others(hub)
+        return Pool(self._keeper).exchange(hub, progress)
 
     def _renew_rules(self) -> None:
         """Store what the settings say of output and of texts that must not travel."""

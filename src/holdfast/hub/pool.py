@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Fields, Workflow
     from holdfast.hub.contract import Hub
+    from holdfast.hub.exchange import Exchanged, Progress
     from holdfast.keeper import Keeper, Receipt
     from holdfast.keeper.transaction import Transaction
 
@@ -301,8 +302,7 @@ class Pool:
         is here before this one is used.
         """
         try:
-            self._exchange(hub)
-            self.note_others(hub)
+            self.exchange(hub)
             tried: list[str] = []
             while streams := self._candidates(recipe, label, tried):
                 for stream in streams:
@@ -338,10 +338,23 @@ class Pool:
             taken.receipt.notes.append(_advisory(hub))
         return taken
 
-    def _exchange(self, hub: Hub) -> None:
+    def exchange(self, hub: Hub, progress: Progress | None = None) -> Exchanged:
+        """Exchange with the hub, and settle who holds what; return what was exchanged.
+
+        Leases that ended here while the hub could not be told are given back there, after the work
+        that was done under them.
+        """
+        ended = Leases(self._store.ledger).given_back()
+        done = self._exchange(hub, progress)
+        for lease in ended:
+            self._release_at(hub, lease)
+        self._note_others(hub)
+        return done
+
+    def _exchange(self, hub: Hub, progress: Progress | None = None) -> Exchanged:
         from holdfast.hub.exchange import exchange
 
-        exchange(self._session, hub)
+        return exchange(self._session, hub, progress)
 
     def _claim(self, hub: Hub, stream: str, ttl_s: int) -> int:
         """Claim a stream at the hub; return the epoch, 0 if another one has it."""
@@ -358,7 +371,7 @@ class Pool:
         machine = loads(self._store.ledger.fact(HUB) or "{}").get("name", "")
         return f"{session}@{machine}/{id_of(self._store)}"
 
-    def note_others(self, hub: Hub) -> None:
+    def _note_others(self, hub: Hub) -> None:
         """Note which streams the hub has given to sessions of other machines."""
         own, table = self._name(""), Leases(self._store.ledger)
         others = {lease.stream: lease for lease in hub.leases() if not lease.holder.endswith(own)}
@@ -375,38 +388,32 @@ class Pool:
     def renew(self) -> list[Fields]:
         """Renew the leases of this session now; with a hub, at the hub. Return them.
 
-        Commands and hooks do it by themselves. Leases that were given back here, and could not be
-        at the hub, are given back there, too.
+        Commands and hooks do it by themselves.
         """
         leases.renew(self._session, only_due=False)
         table, own_id = Leases(self._store.ledger), self._session.id or ""
         hub = self.open_hub()
         if hub is not None:
             try:
-                ended = table.given_back()
                 for lease in table.held_by(own_id):
-                    if lease["is_hub"] and not self._renew_at(hub, lease):
-                        ended.append(lease)
-                self._exchange(hub)  # The work reaches the hub before the lease is given back.
-                for lease in ended:
-                    self._release_at(hub, lease)
+                    if lease["is_hub"]:
+                        self._renew_at(hub, lease)
+                self.exchange(hub)
             finally:
                 hub.close()
         return [self._listed(lease) for lease in table.held_by(own_id)]
 
-    def _renew_at(self, hub: Hub, lease: Fields) -> bool:
-        """Renew a lease at the hub; return False if it has ended here meanwhile."""
+    def _renew_at(self, hub: Hub, lease: Fields) -> None:
+        """Renew a lease at the hub, unless another holder has it there by now."""
         try:
             hub.claim(lease["stream"], self._name(lease["holder"]), lease["ttl_s"], lease["epoch"])
         except Held:
-            self.note_others(hub)
-            return True
+            return
         with self._session.transaction() as tx:
             tx.begin()
             until_ms = self._store.now_ms() + int(lease["ttl_s"] * 1_000)
-            is_renewed = Leases(self._store.ledger).renew(lease, until_ms)
+            Leases(self._store.ledger).renew(lease, until_ms)
             leases.write_mark(self._store, lease["holder"])
-        return is_renewed
 
     def _release_at(self, hub: Hub, lease: Fields) -> None:
         """Give a lease back at the hub."""
