@@ -780,6 +780,24 @@ class TestWithAHubThatFences:
             (conflict,) = Sharing(yard.keeper()).conflicts()
             assert conflict["from"] == "laptop"
 
+    def test_its_conflicts_are_settled_by_the_holder_or_a_person(self, fleet: Fleet) -> None:
+        fleet.here.add("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.here, "ada").take(lease="10m")
+        fleet.here.pass_s(601)
+        fleet.pool(fleet.there, "kim").take()
+        fleet.here.keeper("ada").remind("too late")
+        fleet.here.keeper("ada").remind("and this")
+        fleet.pool(fleet.here).exchange(fleet.hub)
+        first, second = (one["id"] for one in Sharing(fleet.here.keeper()).conflicts())
+        refused("held", lambda: Sharing(fleet.here.keeper("ada")).take(first))
+        refused("held", lambda: Sharing(fleet.here.keeper("ada")).drop(first, "it is mine"))
+        Sharing(fleet.here.keeper()).take(first)
+        fleet.pool(fleet.there).exchange(fleet.hub)
+        Sharing(fleet.there.keeper("kim")).drop(second, "not needed")
+        state = fleet.there.keeper("kim").remind("go on").state
+        assert state["reminders"] == ["too late", "go on"]
+
     def test_renewal_at_the_hub_keeps_it_and_finds_out_that_it_was_lost(self, fleet: Fleet) -> None:
         fleet.here.add("one")
         fleet.sync(fleet.here)

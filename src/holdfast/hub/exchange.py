@@ -442,6 +442,7 @@ def settle(session: Session, own_id: str, kind: str, reason: str | None) -> Fiel
             request = os.urandom(12).hex()
             cause = replica.cause(request, kind, args, session.store.now())
             tx.load(stream)
+            session.check_lease(tx, stream)
             shared = replica.stamp(stream, cause)
             fold = merge(tx, stream, [], settling=shared)
             left = None if fold is None else sharing.find_conflict(fold.conflicts, own_id)
