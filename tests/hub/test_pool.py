@@ -793,6 +793,7 @@ class TestWithAHubThatFences:
         refused("held", lambda: Sharing(fleet.here.keeper("ada")).take(first))
         refused("held", lambda: Sharing(fleet.here.keeper("ada")).drop(first, "it is mine"))
         Sharing(fleet.here.keeper()).take(first)
+        fleet.sync(fleet.here)
         fleet.pool(fleet.there).exchange(fleet.hub)
         Sharing(fleet.there.keeper("kim")).drop(second, "not needed")
         state = fleet.there.keeper("kim").remind("go on").state
