@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast import Fault, Keeper, Refused, Sharing
+from holdfast import Fault, Keeper, Loops, Refused, Sharing
 from holdfast.core import sharing
 from support.machines import Machine, git
 
@@ -454,3 +454,20 @@ class TestBeginning:
     ) -> None:
         with pytest.raises(Refused, match="a name has 1 to 100 printable characters"):
             machines[0].sharing.plan("git", "origin", name)
+
+
+def test_pages_of_a_loop_that_began_on_both_machines_are_no_edits(
+    machines: tuple[Machine, Machine],
+) -> None:
+    for machine in machines:
+        machine.share()
+        loops = Loops(machine.keeper)
+        loops.new("tidy", outcome=f"Tidy at the {machine.name}")
+        loops.plan("tidy", unit=f"T1: Sweep the {machine.name}", criteria="clean")
+    for machine in (*machines, *machines):
+        machine.sync()
+    for machine in machines:
+        Loops(machine.keeper).plan("tidy", unit="T2: Dust", criteria="clean")
+        types = [event["type"] for event in machine.keeper.log(workflow="tidy")]
+        assert "context_set" not in types
+        assert types.count("unit_planned") == 2

@@ -159,7 +159,7 @@ class LoopFolder:
     Its memory is a file beside the ledger about the pages as last written: the page of ``units``,
     the ``brief`` and the digest of what it shows, the digest of ``context``, how much of the
     ``log`` was compared, and as ``known`` the digests of pages of units whose whole content is in
-    the ledger. This distinguishes an edit from a page that a killed writer left behind.
+    the ledger; and ``opened``, the event with which this loop began. This distinguishes an edit from a page that a killed writer left behind.
     """
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
@@ -179,8 +179,10 @@ class LoopFolder:
             "created_at": state["created_at"], "units": "", "known": [], "log": None,
             "brief": "", "brief_shows": "",
         }  # fmt: skip
-        # An earlier loop of this name may have left the file.
+        # An earlier loop of this name may have left the file. A loop that began on several machines
+        # may have got the time of another one since.
         is_own = memory.get("created_at") == state["created_at"]
+        is_own = is_own or ("opened" in memory and memory["opened"] == self._opened())
         self.memory = {**blank, **memory} if is_own else blank
         if not _is_memory(self.memory):
             self.memory = blank
@@ -207,6 +209,8 @@ class LoopFolder:
     def _remember(self, changes: Fields) -> None:
         """Change some fields of the memory, and write the file if that made a difference."""
         memory = {**self.memory, **changes}
+        if "opened" not in memory:
+            memory["opened"] = self._opened()
         if memory != self.memory:
             self.memory = memory
             folder = os.path.dirname(self._memory_path)
@@ -216,6 +220,15 @@ class LoopFolder:
             self._disk.replace_view(
                 self._memory_path, json_text.line_of(memory).encode(), durable=True
             )
+
+    def _opened(self) -> int:
+        """Return the seq of the event with which the loop began in this ledger."""
+        seqs = [
+            event["seq"]
+            for number, event in enumerate(self._store.ledger.events(self._id))
+            if number == 0 or event["type"] in OPENING
+        ]
+        return seqs[-1] if seqs else 0
 
     def write(self, state: Workflow, before: Workflow | None = None) -> None:
         """Bring every page to the state, and keep what people wrote there.
