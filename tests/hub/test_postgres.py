@@ -431,10 +431,24 @@ class TestTables:
         self, way_in: Way, dsn: str
     ) -> None:
         hub = way_in(dsn.replace("%3Dt_", "%3Dno_"))
-        assert hub.pull("").events == []
-        with pytest.raises(Refused, match="does not exist") as caught:
-            hub.push(some("a", 1, 1))
-        assert "CREATE SCHEMA" in caught.value.hint
+        for use in (hub.reach, lambda: hub.pull(""), lambda: hub.push(some("a", 1, 1))):
+            with pytest.raises(Refused, match="does not exist") as caught:
+                use()
+            assert "CREATE SCHEMA" in caught.value.hint
+
+    def test_a_schema_that_is_gone_fails_the_exchange_and_status_says_so(
+        self, dsn: str, tmp_path: Path
+    ) -> None:
+        make_repository(tmp_path / "work")
+        sharing = Sharing(Keeper(str(tmp_path / "work")))
+        with pytest.raises(Refused, match="does not exist"):
+            sharing.plan("postgres", dsn.replace("%3Dt_", "%3Dno_"), "here")
+        sharing.add(sharing.plan("postgres", dsn, "here"))
+        with psycopg.connect(dsn) as connection:
+            connection.execute(f"DROP SCHEMA {dsn.rpartition('%3D')[2]} CASCADE")
+        with pytest.raises(Refused, match="does not exist"):
+            sharing.sync()
+        assert "does not exist" in sharing.status()["last"]["failed"]
 
     def test_two_repositories_in_one_database_do_not_meet(self, way_in: Way, dsn: str) -> None:
         other = shared_server().new_schema()

@@ -16,7 +16,7 @@ import shlex
 from holdfast.core import sharing
 from holdfast.core.json_text import dumps
 from holdfast.core.selection import join_names
-from holdfast.errors import Fault, Refused
+from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.hub import exchange
 from holdfast.hub.contract import GIT, KINDS, LATER, POSTGRES
 from holdfast.keeper.replica import id_of, settings_of
@@ -186,8 +186,8 @@ class Sharing:
                 done = self._exchange(hub, progress)
             finally:
                 hub.close()
-        except Fault as fault:
-            self._note_state({"failed": fault.message, "at": store.now()}, keep=True)
+        except HoldfastError as error:
+            self._note_state({"failed": error.message, "at": store.now()}, keep=True)
             raise
         finally:
             store.disk.close(lock)

@@ -313,10 +313,11 @@ class Postgres:
         try:
             rows = self._rows(connection, _CHECK, ())
         except self._driver.Error as error:
-            if error.sqlstate in _MISSING:
-                return
-            raise
+            if error.sqlstate not in _MISSING:
+                raise
+            rows = []
         if not rows:
+            self._check_schema(connection)
             return
         version, cluster, here, self._era = rows[0]
         if version > VERSION:
@@ -328,6 +329,17 @@ class Postgres:
         self._has_tables = True
         if version < VERSION or cluster != here:
             self._migrate(connection)
+
+    def _check_schema(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """Raise ``Refused`` (no_schema) if there is no place for tables."""
+        if self._rows(connection, "SELECT current_schema()", ()) == [(None,)]:
+            raise Refused(
+                "no_schema",
+                f"the hub {self.where}: the schema of this connection does not exist, or this "
+                "role may not use it",
+                "as the owner of the database: CREATE SCHEMA NAME, or the GRANTs in "
+                "docs/many-machines.md, Roles",
+            )
 
     def _migrate(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         """Make the tables, or bring them up to date. Of several processes, one does it."""
@@ -343,14 +355,6 @@ class Postgres:
         self._has_tables, self._era = True, row[3]
 
     def _migrate_once(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        if connection.execute("SELECT current_schema()").fetchone() == (None,):
-            raise Refused(
-                "no_schema",
-                f"the hub {self.where}: the schema of this connection does not exist, or this "
-                "role may not use it",
-                "as the owner of the database: CREATE SCHEMA NAME, or the GRANTs in "
-                "docs/many-machines.md, Roles",
-            )
         connection.execute(_LOCK_SCHEMA)
         version, is_moved = 0, False
         if connection.execute(_HAS_VERSION).fetchone() == (True,):
