@@ -458,6 +458,10 @@ def _parameters(where: str, connect_s: float, answer_s: float) -> dict[str, str]
     tried = "hub add postgres"
     if not where:
         raise Refused("invalid", f"{tried}: a DSN is missing", _EXAMPLE)
+    if _has_stray_at(where):
+        why = f"{tried}: the DSN seems to have a secret (an @ too many), which would be stored"
+        hint = "leave a password out, and write %40 for an @ in a name: docs/many-machines.md"
+        raise Refused("secret", why, hint)
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(where).items()}
     except ProgrammingError:
@@ -485,6 +489,16 @@ def _parameters(where: str, connect_s: float, answer_s: float) -> dict[str, str]
     }
     left = {name: value for name, value in own.items() if name not in given}
     return {**left, "options": options.strip(), "client_encoding": "UTF8"}
+
+
+def _has_stray_at(where: str) -> bool:
+    """Return whether a URI has an @ beside the one before its host.
+
+    It is mostly of a password with an @ or / that was not encoded. The driver takes what is before
+    or behind that for a host or a database, which messages name.
+    """
+    authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
+    return authority.count("@") > 1 or "@" in path
 
 
 def _passfile_line(given: dict[str, str]) -> str:
