@@ -56,6 +56,18 @@ def test_a_public_remote_is_used_only_by_whoever_says_so(repo: Folder, public_re
     assert repo.ok("hub", "add", "git", public_remote, "--public", "--yes")["pushed"] == 1
 
 
+def test_the_next_command_of_a_refusal_can_be_pasted_and_shares(
+    repo: Folder, public_remote: str, tmp_path: Path
+) -> None:
+    stick = str(tmp_path / "a stick & more.bundle")
+    asked = repo.refused("hub", "add", "git", stick, "--name", "desk")
+    assert asked["hint"] == f"holdfast hub add git '{stick}' --name desk --yes"
+    asked = repo.refused("hub", "add", "git", public_remote, "--public")
+    assert asked["hint"] == f"holdfast hub add git {public_remote} --public --yes"
+    error = repo.refused("hub", "add", "git", public_remote, "--yes")
+    assert error["hint"] == f"holdfast hub add git {public_remote} --yes --public"
+
+
 class TestEvidenceFromElsewhere:
     @pytest.fixture
     def laptop(self, repo: Folder) -> Folder:

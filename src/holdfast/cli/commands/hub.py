@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.cli.answer import Answer, Silence, answer_done, confirm
 from holdfast.cli.parser import GROUPS, Parameter, command
 from holdfast.cli.screen import ProgressBar, counted
+from holdfast.core.refusal import shell_line
 from holdfast.core.selection import join_names, short_id
 from holdfast.core.visible import clean
 from holdfast.errors import HoldfastError, Refused
@@ -76,7 +77,11 @@ def add(keeper: Keeper, args: Arguments) -> Answer:
 def _may_publish(plan: Publication, args: Arguments) -> bool:
     """Ask whether to publish; raise ``Refused`` if nobody can be asked."""
     listed = plan.listed()
-    tried = f"hub add {plan.settings['kind']} {plan.settings['where']}"
+    words = ["hub", "add", plan.settings["kind"], plan.settings["where"]]
+    if args["name"]:
+        words += ["--name", args["name"]]
+    words += [f"--{option}" for option in ("yes", "public") if args[option]]
+    tried = shell_line(words)
     if plan.is_public and not args["public"]:
         raise Refused(
             "public_hub",
