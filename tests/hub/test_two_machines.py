@@ -289,6 +289,15 @@ class TestUndo:
             laptop.keeper.undo(workflow=name)
 
 
+def test_only_what_is_new_counts_as_received(shared: tuple[Machine, Machine, str]) -> None:
+    desk, laptop, name = shared
+    desk.keeper.remind("one more", workflow=name)
+    desk.sync()
+    laptop.sharing.remove()
+    done = laptop.sharing.add(laptop.sharing.plan("git", "origin", "laptop"))
+    assert (done.pulled, done.streams) == (1, [name])
+
+
 def test_settings_redact_what_must_not_travel(machines: tuple[Machine, Machine]) -> None:
     desk, laptop = machines
     settings = desk.folder / ".claude" / "holdfast.toml"

@@ -47,6 +47,7 @@ class Exchanged:
 
     def __init__(self) -> None:
         self.pulled = 0
+        """The number of events that were new here."""
         self.pushed = 0
         self.streams: list[str] = []
         """The streams that others changed."""
@@ -62,15 +63,15 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
     for _ in range(_MAX_PULLS):
         cursor = (settings_of(store) or {}).get("cursor", "")
         pulled = hub.pull(cursor)
-        own = id_of(store)
         for flaw in pulled.flaws:
             store.note(flaw)
         # In the order of their streams, so that few folds have to begin again.
         events = sorted(pulled.events, key=sharing.position_of)
         for start in range(0, len(events), AT_ONCE):
             part = events[start : start + AT_ONCE]
-            done.streams += take_in(session, part)
-            done.pulled += len([event for event in part if event["replica"] != own])
+            news = take_in(session, part)
+            done.streams += [event["stream"] for event in news]
+            done.pulled += len(news)
             if progress is not None:
                 total = sum(pulled.known.values())
                 progress("events", min(total, sum(_events_of(session).known().values())), total)
@@ -126,8 +127,8 @@ def _events_of(session: Session) -> Any:
 # Taking in
 
 
-def take_in(session: Session, events: list[SharedEvent]) -> list[str]:
-    """Take in events of other replicas, those that are not known yet; return their streams.
+def take_in(session: Session, events: list[SharedEvent]) -> list[SharedEvent]:
+    """Take in events of other replicas, those that are not known yet; return them.
 
     Of each replica, they are taken in without a gap; what follows a gap comes again.
     """
@@ -151,7 +152,7 @@ def take_in(session: Session, events: list[SharedEvent]) -> list[str]:
         tx.commit(is_asked=True)
         # The answer to a push, which says the same, may have been lost.
         _fence(tx, [(event["replica"], event["n"]) for event in events if event.get("fenced")])
-    return list(fresh)
+    return [event for news in fresh.values() for event in news]
 
 
 def _take_in_held(session: Session) -> list[str]:

@@ -159,7 +159,8 @@ class LoopFolder:
     Its memory is a file beside the ledger about the pages as last written: the page of ``units``,
     the ``brief`` and the digest of what it shows, the digest of ``context``, how much of the
     ``log`` was compared, and as ``known`` the digests of pages of units whose whole content is in
-    the ledger; and ``opened``, the event with which this loop began. This distinguishes an edit from a page that a killed writer left behind.
+    the ledger; and ``opened``, the event with which this loop began. This distinguishes an edit
+    from a page that a killed writer left behind.
     """
 
     def __init__(self, store: Store, state: Workflow, path: str) -> None:
