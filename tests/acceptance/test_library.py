@@ -149,6 +149,7 @@ BELOW = {
     "peek",
     "pool.exchange",
     "settle",
+    "sharing.noted",
     "take_up",
     "transaction",
     "watched",

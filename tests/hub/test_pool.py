@@ -10,12 +10,14 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
-from holdfast import Keeper, Loops, Pool, Refused
+from holdfast import Fault, Keeper, Loops, Pool, Refused
 from holdfast.core.json_text import dumps
 from holdfast.hub import Sharing
+from holdfast.hub.contract import unreachable
 from holdfast.hub.exchange import exchange
 from holdfast.keeper.leases import write_mark
 from holdfast.storage.ledger import HUB
@@ -823,6 +825,20 @@ class TestWithAHubThatFences:
         taken = fleet.pool(fleet.there, "kim").take()
         assert taken.receipt.state["reminders"] == ["half of it is done"]
         assert Sharing(fleet.here.keeper()).conflicts() == []
+
+    def test_status_knows_of_the_exchange_that_came_with_a_take(
+        self, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fleet.here.add("one")
+        fleet.pool(fleet.here, "ada").take()
+        status = Sharing(fleet.here.keeper()).status()
+        assert (status["unsent"], "failed" in status["last"]) == (0, False)
+        fleet.here.keeper("ada").remind("look")
+        monkeypatch.setattr(fleet.hub, "pull", Mock(side_effect=unreachable("x", "gone")))
+        with pytest.raises(Fault):
+            fleet.pool(fleet.here, "kim").take()
+        status = Sharing(fleet.here.keeper()).status()
+        assert (status["unsent"], "gone" in status["last"]["failed"]) == (1, True)
 
     def test_what_was_given_back_while_the_hub_was_away_can_be_taken_after_the_next_exchange(
         self, fleet: Fleet

@@ -25,6 +25,8 @@ from holdfast.storage.shared_events import SharedEvents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.core.types import Fields, Json
     from holdfast.hub.contract import Hub
     from holdfast.hub.exchange import Exchanged, Progress
@@ -180,18 +182,28 @@ class Sharing:
                 "busy", "hub sync: another exchange is at work", "holdfast hub sync --wait"
             ) from None
         try:
-            self._renew_rules()
-            hub = open_hub(store, self._settings("hub sync"))
-            try:
-                done = self._exchange(hub, progress)
-            finally:
-                hub.close()
-        except HoldfastError as error:
-            self._note_state({"failed": error.message, "at": store.now()}, keep=True)
-            raise
+            done = self.noted(lambda: self._sync(progress))
         finally:
             store.disk.close(lock)
         done.conflicts = SharedEvents(store.ledger).count_conflicts()
+        return done
+
+    def _sync(self, progress: Progress | None) -> Exchanged:
+        self._renew_rules()
+        hub = open_hub(self._store, self._settings("hub sync"))
+        try:
+            return self._exchange(hub, progress)
+        finally:
+            hub.close()
+
+    def noted(self, run: Callable[[], Exchanged]) -> Exchanged:
+        """Run an exchange, and keep for ``status`` how it ended."""
+        store = self._store
+        try:
+            done = run()
+        except HoldfastError as error:
+            self._note_state({"failed": error.message, "at": store.now()}, keep=True)
+            raise
         self._note_state({"at": store.now(), "known": SharedEvents(store.ledger).known()})
         return done
 

@@ -352,9 +352,10 @@ class Pool:
         return done
 
     def _exchange(self, hub: Hub, progress: Progress | None = None) -> Exchanged:
+        from holdfast.hub import Sharing
         from holdfast.hub.exchange import exchange
 
-        return exchange(self._session, hub, progress)
+        return Sharing(self._keeper).noted(lambda: exchange(self._session, hub, progress))
 
     def _claim(self, hub: Hub, stream: str, ttl_s: int) -> int:
         """Claim a stream at the hub; return the epoch, 0 if another one has it."""
