@@ -329,6 +329,32 @@ def test_a_copied_folder_gets_a_name_of_its_own(
     assert keeper.show(workflow=name).state["reminders"] == reminders
 
 
+@pytest.mark.parametrize("is_noticed_first", [True, False])
+def test_nothing_is_doubled_after_a_backup_was_restored(
+    shared: tuple[Machine, Machine, str], tmp_path: Path, *, is_noticed_first: bool
+) -> None:
+    desk, laptop, name = shared
+    home, backup = str(desk.folder / ".git" / "holdfast"), str(tmp_path / "backup")
+    subprocess.run(["cp", "-a", home, backup], check=True)
+    desk.keeper.remind("after the backup", workflow=name)
+    desk.keeper.add_tasks(["after the backup"], workflow=name)
+    desk.sync()
+    subprocess.run(f"rm -rf {home}/* && cp -a {backup}/. {home}", shell=True, check=True)
+    desk.keeper = Keeper(str(desk.folder))
+    desk.sharing = Sharing(desk.keeper)
+    if is_noticed_first:
+        desk.sync()
+    desk.keeper.remind("after the restore", workflow=name)
+    for machine in (desk, laptop, desk):
+        machine.sync()
+    for machine in (desk, laptop):
+        state = machine.keeper.show(workflow=name).state
+        assert [task["description"] for task in state["tasks"]][2:] == ["after the backup"]
+        assert state["reminders"] == ["after the backup", "after the restore"]
+        assert machine.sharing.conflicts() == []
+    assert desk.digests() == laptop.digests()
+
+
 def test_without_the_hub_everything_goes_on(
     shared: tuple[Machine, Machine, str], tmp_path: Path
 ) -> None:

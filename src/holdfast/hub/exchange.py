@@ -185,12 +185,17 @@ def _check_own(tx: Transaction, replica: Replica, events: list[SharedEvent]) -> 
     for event in sorted(events, key=lambda event: event["n"]):
         mine = replica.events.event(replica.id, event["n"]) if event["n"] <= last else None
         if mine is None or mine["cause"]["id"] != event["cause"]["id"]:
-            _take_another_name(tx, event["n"])
+            _take_another_name(tx, event["n"], max(other["lamport"] for other in events))
             return
 
 
-def _take_another_name(tx: Transaction, first: int) -> None:
-    """Let this replica have a new id, and its events from a number on the numbers of that."""
+def _take_another_name(tx: Transaction, first: int, lamport: int = 0) -> None:
+    """Let this replica have a new id, and its events from a number on the numbers of that.
+
+    ``lamport`` is the highest of the events that the hub has under the former id. If a backup of
+    this ledger was restored, these are its own lost ones, and records have shown what they did. So
+    what was done here since comes after them.
+    """
     replica = tx.replica
     assert replica is not None
     before = replica.id
@@ -198,12 +203,15 @@ def _take_another_name(tx: Transaction, first: int) -> None:
     mine = _own_from(replica, first)
     tx.begin()
     replica.renew()
+    replica.events.set_clock(before, lamport)
+    later = max(0, lamport + 1 - mine[0]["lamport"]) if mine else 0
     renamed: list[SharedEvent] = []
     for number, event in enumerate(mine, 1):
         seen = {name: n for name, n in event["seen"].items() if name != before}
         seen |= {before: first - 1} if first > 1 else {}
         seen |= {replica.id: number - 1} if number > 1 else {}
-        renamed.append({**event, "replica": replica.id, "n": number, "seen": seen})
+        own: SharedEvent = {**event, "replica": replica.id, "n": number, "seen": seen}
+        renamed.append({**own, "lamport": event["lamport"] + later})
     if renamed:
         replaced = [[before, event["n"]] for event in mine]
         seq = _insert_apart(tx, {"events": renamed, "replaces": replaced})

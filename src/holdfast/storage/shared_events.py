@@ -144,6 +144,11 @@ class SharedEvents:
             statement = "UPDATE shared_events SET fenced = 1 WHERE replica = ? AND n = ?"
             self._database.execute(statement, (replica, n))
 
+    def set_clock(self, replica: str, lamport: int) -> None:
+        """Let events that are made from now on come after ``lamport`` of a replica."""
+        statement = "UPDATE replicas SET lamport = max(lamport, ?) WHERE replica = ?"
+        self._database.execute(statement, (lamport, replica))
+
     def drop(self, numbers: Iterable[tuple[str, int]]) -> None:
         """Drop events that have got another replica and number."""
         for replica, n in numbers:
