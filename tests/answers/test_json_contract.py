@@ -32,6 +32,7 @@ OTHERS = {
     "bad_settings": 1,
     "unwell": 1,
     "undelivered": 3,
+    "forked": 3,
 }
 """Codes that are given in another way, or with another exit code."""
 

@@ -14,7 +14,7 @@ from support.paths import ROOT
 
 GROUPS = (
     "commands", "lookups", "hooks", "memory", "transitions", "writers", "history", "many", "year",
-    "trees", "server", "graph",
+    "trees", "server", "graph", "postgres", "hubs",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import tempfile
 
 from holdfast import Initiatives, Loops
 from holdfast.formats import aggregate_of, is_log, is_workflow
+from holdfast.hub.pool import Pool
 from holdfast.keeper import Keeper
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -137,6 +138,7 @@ def _mend(keeper: Keeper) -> None:
     keeper.remove_reading("@docs/style.md", workflow=mended)
     keeper.unset_context(["pages"], workflow=mended)
     keeper.rename("Typos and commas", workflow=mended)
+    Pool(keeper).change(mended, label=["small"])
     keeper.start_task(2, workflow=mended)
     keeper.undo(workflow=mended)
 

@@ -86,6 +86,8 @@ LINES = (
     "loop verify T1", "loop rebuild trap", "loop rebuild other", "loop archive trap --force",
     "initiative create Trap --milestone M1 --files", "initiative recover trap", "initiative sync",
     "initiative start M1", "initiative task M1 one --done", "initiative complete M1",
+    "pool ready", "pool take", "pool give trap", "pool reap", "pool change trap --label x",
+    "hub add git nowhere --yes", "hub status", "hub sync", "hub remove", "conflicts", "conflicts take x", "conflicts drop x --reason y",
     "initiative archive", "sync", "repair", "init", "init --local", "init --agent gemini",
     "init --agent codex", "uninstall", "abandon --reason x", "complete --force --reason x",
 )  # fmt: skip
@@ -302,5 +304,6 @@ UNTRIED = {
     "delegation override", "delegation routing", "interview record", "initiative block",
     "initiative unblock", "initiative finish", "initiative use", "loop block", "loop confirm",
     "loop extend", "loop guardrail add", "loop phase", "loop unblock", "tests record",
+    "pool renew",
 }  # fmt: skip
 """They go the same way as their neighbours in the list, or look at no repository at all."""

@@ -21,7 +21,8 @@ from support.workshop import SEED, sampled
 
 COMMANDS = load_all()
 SERVERS = {"mcp", "mcp memory"}
-BESIDE = {"demo", "doctor"}
+BESIDE = {"demo", "doctor", "conflicts take", "conflicts drop"}
+"""Commands that bring a repository of their own, or need a second machine (``tests/hub``)."""
 NUMBERS = [errno.ENOSPC, errno.EIO]
 WRITES = {
     "write", "pwrite64", "fdatasync", "fsync", "rename", "renameat", "renameat2", "link", "linkat",

@@ -171,16 +171,18 @@ class Sharing:
     def sync(self, *, wait: bool = False, progress: Progress | None = None) -> Exchanged:
         """Exchange with the hub now; ``wait`` for another exchange that is at work.
 
-        Raise ``Refused`` if there is no hub, ``Fault`` if it cannot be reached.
+        Raise ``Refused`` if there is no hub, ``Fault`` if it cannot be reached or another exchange
+        is at work.
         """
         self._settings("hub sync")
         store = self._store
         try:
             lock = store.disk.lock(self._path(_LOCK), _WAIT_S if wait else 0.0)
-        except Fault:
-            raise Refused(
-                "busy", "hub sync: another exchange is at work", "holdfast hub sync --wait"
-            ) from None
+        except Fault as fault:
+            if fault.code != "busy":
+                raise
+            message = "hub sync: another exchange is at work"
+            raise Fault("busy", message, "holdfast hub sync --wait") from None
         try:
             done = self.noted(lambda: self._sync(progress))
         finally:
