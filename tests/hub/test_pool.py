@@ -357,7 +357,7 @@ class TestLeases:
         ):
             error = refused("held", change)
             assert "ada has taken one from the pool, until 2026-02-17T12:10:01" in error.message
-            assert error.hint == "holdfast pool take"
+            assert error.hint in ("holdfast pool take --session kim", "holdfast pool take")
         assert yard.keeper().log() == before
 
     def test_nor_may_an_earlier_session_undo_what_it_did(self, yard: Yard) -> None:
@@ -413,6 +413,7 @@ class TestLeases:
         yard.take("kim")
         error = refused("held", lambda: yard.keeper("ada").remind("still here"))
         assert error.message == "your lease of one ran out, and kim has taken it"
+        assert error.hint == "holdfast pool take --session ada"
         refused("held", lambda: yard.keeper("ada").remind("still here", workflow="one"))
         assert yard.take("ada") == "other"
         assert yard.keeper("ada").remind("here").state["id"] == "other"
@@ -427,7 +428,7 @@ class TestLeases:
         yard.take("kim")
         error = refused("held", lambda: yard.keeper("ada").complete_task(1))
         assert error.message == "your lease of one ran out, and kim has taken it"
-        assert error.hint == "holdfast resume own"
+        assert error.hint == "holdfast resume own --session ada"
         yard.keeper("ada").resume(workflow="own")
         assert yard.keeper("ada").complete_task(1).state["id"] == "own"
 
@@ -638,6 +639,22 @@ class TestProcesses:
         assert len(repo.ok("pool", "ready")["ready"]) == 2
         for words in (["pool", "ready"], ["pool", "reap"], ["pool", "renew"]):
             assert repo.run(*words).code == 0
+
+    def test_the_next_command_of_whoever_lost_its_work_names_its_session(self, repo: Any) -> None:
+        repo.ok("start", "custom", "one")
+        repo.ok("pool", "take", "--session", "ada", "--lease", "1s")
+        time.sleep(1.1)
+        repo.ok("pool", "take", "--session", "kim")
+        take = "next: holdfast pool take --session ada"
+        assert take in repo.run("remind", "late", "--session", "ada").err
+        assert take in repo.run("pool", "give", "one", "--session", "ada").err
+        repo.ok("start", "custom", "own", "--session", "lee")
+        repo.ok("pool", "give", "one", "--session", "kim")
+        repo.ok("pool", "take", "--session", "lee", "--lease", "1s")
+        time.sleep(1.1)
+        repo.ok("pool", "take", "--session", "kim")
+        resume = "next: holdfast resume own --session lee"
+        assert resume in repo.run("remind", "late", "--session", "lee").err
 
     def test_wait_takes_a_number_or_none(self, repo: Any) -> None:
         repo.ok("start", "custom", "one")

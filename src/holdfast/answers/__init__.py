@@ -238,14 +238,16 @@ def step_to_choose(error: Fields, keeper: Keeper, words: list[str]) -> NextStep 
 
     ``words`` are those of the refused command.
     """
-    from holdfast.core.next_step import MEANINGS, NextStep
+    from holdfast.core.next_step import MEANINGS, NextStep, step_of_hint
 
     details = error.get("details", {})
     match error["code"]:
         case "ambiguous" if error["hint"].startswith("name one: "):
             meaning = f"one of {join_names(details['candidates'])}"
             return NextStep("name the workflow", words, ID=meaning).named("ID")
-        case "held" if "until" in details:
+        case "held" if error["hint"].startswith("holdfast resume "):
+            return step_of_hint(error["hint"])
+        case "held" if error["hint"].startswith("holdfast pool take"):
             own = [] if not keeper.session.id or keeper.session.pid else [keeper.session.id]
             session = ["--session", *own] if own else []
             return NextStep("take other work", ["pool", "take", *session])

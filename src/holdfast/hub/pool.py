@@ -443,7 +443,7 @@ class Pool:
                 raise Refused("not_held", message, "holdfast pool ready")
             if holder != session.id and not session.is_person:
                 if lease is not None and lease["holder"]:
-                    raise leases.held(lease)
+                    raise leases.held(session, lease)
                 message = f"pool give: the session {holder[:40]} works on {stream}"
                 raise Refused("held", message, "holdfast pool ready", holder=holder)
             tx.request_digest = request_digest if id is not None else ""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.core.refusal import shell_word
 from holdfast.core.time import iso
 from holdfast.errors import Refused
 from holdfast.storage.leases import Leases
@@ -64,21 +65,27 @@ def check(session: Session, tx: Transaction, stream: str, *, binds: bool = False
             _renew(session.store, tx, lease)
     elif is_running(lease, session.store.now_ms()):
         if not session.is_person:
-            raise held(lease)
+            raise held(session, lease)
     elif binds and session.id:
         if lease["ttl_s"] != ELSEWHERE:
             note_loss(session.store, tx, stream, lease["holder"])
         end(session.store, tx, stream)
 
 
-def held(lease: Fields) -> Refused:
+def held(session: Session, lease: Fields) -> Refused:
     until = iso(lease["until_ms"])
     return Refused(
         "held",
         f"{lease['holder'][:80]} has taken {lease['stream']} from the pool, until {until}",
-        "holdfast pool take",
+        _as_typed(session, "holdfast pool take"),
         holder=lease["holder"], until=until,
     )  # fmt: skip
+
+
+def _as_typed(session: Session, command: str) -> str:
+    """Return a command with the caller's session, if no client names that by itself."""
+    is_given = session.id and session.pid is None
+    return f"{command} --session {shell_word(session.id)}" if is_given else command
 
 
 def take(
@@ -150,7 +157,7 @@ def lost_by(session: Session, own: Sequence[Fields]) -> Refusal | None:
 
     It takes up another one first: the next command was meant for the one that it lost.
     """
-    from holdfast.core.refusal import Refusal, shell_word
+    from holdfast.core.refusal import Refusal
 
     ledger = session.store.ledger
     stream = ledger.fact(f"{_LOST}{session.id}") if session.id else ""
@@ -164,8 +171,8 @@ def lost_by(session: Session, own: Sequence[Fields]) -> Refusal | None:
         return None  # It was reaped, and nobody else has it.
     what = "it was reaped" if holder == session.id else f"{who} has taken it"
     why = f"your lease of {stream} ran out, and {what}"
-    hint = f"holdfast resume {shell_word(own[0]['id'])}" if own else "holdfast pool take"
-    return Refusal("held", why, hint, candidates=[stream], holder=who)
+    command = f"holdfast resume {shell_word(own[0]['id'])}" if own else "holdfast pool take"
+    return Refusal("held", why, _as_typed(session, command), candidates=[stream], holder=who)
 
 
 # Renewal
