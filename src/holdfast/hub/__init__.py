@@ -11,10 +11,10 @@ The local ledger comes first: no change and no look ever waits for a hub.
 from __future__ import annotations
 
 import os
-import shlex
 
 from holdfast.core import sharing
 from holdfast.core.json_text import dumps
+from holdfast.core.refusal import shell_word
 from holdfast.core.selection import join_names
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.hub import exchange
@@ -118,7 +118,7 @@ class Sharing:
         except Fault as fault:
             if fault.code != "hub_unreachable":
                 raise
-            again = shlex.join(("holdfast", "hub", "add", kind, hub.where))
+            again = f"holdfast hub add {kind} {shell_word(hub.where)}"
             why = fault.message.replace(LATER, "nothing is shared yet")
             raise Fault(fault.code, why, again) from None
         finally:
