@@ -44,6 +44,7 @@ class Agent:
         self.lots = world.lots
         self.machine = machine
         self.name = f"agent-{number}"
+        self.starts = 0
         self.unanswered = None
         """The command that it got no answer to: id and what to call."""
 
@@ -92,8 +93,9 @@ class Agent:
         else:
             recipe, subject = self.lots.choice(RECIPES), f"work-{len(world.subjects)}.md"
             world.subjects.append((recipe, subject))
-        title = f"{subject} of {self.name}"
-        self._do("start", None, None, lambda own_id: self.keeper.start(
+        self.starts += 1
+        title = f"{subject} of {self.name}, its start {self.starts}"
+        self._do("start", None, title, lambda own_id: self.keeper.start(
             recipe, subject, title=title, tasks=["one", "two"], id=own_id,
         ))  # fmt: skip
 
@@ -172,6 +174,7 @@ class Agent:
         self.unanswered = None
         if receipt.seqs:
             stream = stream or receipt.state.get("id", "_learning")
+            kind = "resume" if receipt.resumed else kind
             self.world.deeds.append(Deed(own_id, kind, stream, mark, self.machine))
 
     def _workflow(self):

@@ -177,13 +177,15 @@ def check_deeds(world, events, folds):
 
 def _is_local(deed):
     """Return whether a command may concern only its machine."""
-    return deed.kind in {"resume", "start", "take", "give"}
+    return deed.kind in {"resume", "take", "give"}
 
 
 def _times(deed, state):
     """Return how often the effect of a command is in a state; ``None`` if that says nothing."""
     if state is None:
         return 0
+    if deed.kind == "start":
+        return int(state["title"] == deed.mark)
     if deed.kind == "reminder":
         return state["reminders"].count(deed.mark)
     if deed.kind == "task":

@@ -40,15 +40,20 @@ def simulate(seed, folder, size=None):
         size = size or size_of(seed, world.lots)
         agents = populate(world, size)
         world.weather.is_bad = True
+        # In a world of full size, everybody acts at least once.
+        waiting = world.lots.sample(agents, len(agents)) if size is LARGE else []
         for _ in range(size.actions):
             pass_time(world)
-            world.lots.choice(agents).act()
+            agent = waiting.pop() if waiting else world.lots.choice(agents)
+            agent.act()
             happen(world, agents)
-        world.agents = len(agents)
         heal(world)
+        world.agents = len(agents)
         folds = check_world(world)
         for stream in sorted(folds):
             world.note("fold", stream, folds[stream].digest())
+        world.events = world.machines[0].events.count()
+        world.conflicts = sum(len(fold.conflicts) + len(fold.settled) for fold in folds.values())
     return world
 
 
@@ -103,6 +108,10 @@ def main():
             world = simulate(int(word), os.path.join(folder, word))
             counts = ", ".join(f"{number} {what}" for what, number in sorted(world.counts.items()))
             print(f"seed {word}: {world.digest()} in {perf_counter() - begun:.1f} s: {counts}")
+            print(
+                f"  {len(world.machines)} machines, {world.agents} agents, {world.days:.0f} days,"
+                f" {world.events} events, {world.conflicts} conflicts"
+            )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -14,11 +14,11 @@ import pytest
 
 from simulation.run import LARGE_EVERY, Size, simulate
 from support.paths import SOURCE, TESTS
-from support.workshop import EFFORT, FULL, SEED
+from support.workshop import FULL, IS_SAMPLE, SEED
 
 pytestmark = pytest.mark.promise(16)
 
-COUNT = 3 if EFFORT in {"0.5", "1"} else 1_000
+COUNT = 3 if IS_SAMPLE else 1_000
 FIRST = SEED % 100_000 // LARGE_EVERY * LARGE_EVERY + 1
 SEEDS = range(FIRST, FIRST + COUNT)
 CROWDED = Size(4, 12, 250)
@@ -34,6 +34,8 @@ def test_a_world(seed, tmp_path, tally):
         worlds=1,
         machines=len(world.machines),
         agents=world.agents,
+        days=round(world.days),
+        events=world.events,
         acknowledged=len(world.deeds),
         died=counts.get("died", 0),
         parted=counts.get("parted", 0),
@@ -41,6 +43,7 @@ def test_a_world(seed, tmp_path, tally):
         restored=counts.get("restored", 0),
         claims=world.hub.referee.claims,
         fenced=len(world.hub.referee.late),
+        conflicts=world.conflicts,
     )
 
 

@@ -146,6 +146,10 @@ class World:
         """What was acknowledged: ``agents.Deed``."""
         self.subjects = []
         self.agents = 0
+        self.events = 0
+        """The shared events that every machine has in the end."""
+        self.conflicts = 0
+        """Those that came up, also those that were settled."""
         self.counts = {}
         self._trace = blake2b(digest_size=16)
         self.machines = []
@@ -184,6 +188,10 @@ class World:
         """Add to the trace of the run what happened; the first word is counted."""
         self.counts[what[0]] = self.counts.get(what[0], 0) + 1
         self._trace.update(repr((round(self.now_s, 3), *what)).encode())
+
+    @property
+    def days(self):
+        return self.now_s / DAY_S
 
     def digest(self):
         return self._trace.hexdigest()

@@ -16,6 +16,8 @@ from support.paths import SOURCE
 EFFORT = os.environ.get("HOLDFAST_PROMISES", "0.5")
 """The number of cases in relation to a usual ``make promises``, or ``full`` for all of them."""
 FULL = EFFORT == "full"
+IS_SAMPLE = EFFORT in ("0.5", "1")
+"""True in ``make test``, which tries only a few of the larger runs."""
 SEED = int(os.environ.get("HOLDFAST_SEED", "20260217"))
 PATIENCE_S = float(os.environ.get("HOLDFAST_PATIENCE_S", "60"))
 """How long a test waits for what another process should do, before it fails."""
