@@ -8,11 +8,11 @@ import pytest
 
 from month.run import one
 from support.paths import SOURCE, TESTS
-from support.workshop import EFFORT, SEED
+from support.workshop import IS_SAMPLE, SEED
 
 pytestmark = pytest.mark.promise(1, 2, 5, 6, 7, 8, 9, 12, 15)
 
-SEEDS = range(SEED % 10_000, SEED % 10_000 + (3 if EFFORT in ("0.5", "1") else 200))
+SEEDS = range(SEED % 10_000, SEED % 10_000 + (3 if IS_SAMPLE else 200))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

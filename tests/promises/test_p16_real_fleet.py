@@ -22,13 +22,12 @@ from promises.writers import ENVIRONMENT, check_history
 from support.machines import Machine
 from support.paths import SOURCE, TESTS
 from support.postgres import Unavailable, shared_server
-from support.workshop import FULL, PATIENCE_S, SEED, many
+from support.workshop import IS_SAMPLE, PATIENCE_S, SEED
 
 pytestmark = pytest.mark.promise(16)
 
 MACHINES = 4
-AGENTS = 32 if FULL else 8
-WORKFLOWS = many(8, 150)
+AGENTS, WORKFLOWS = (8, 4) if IS_SAMPLE else (32, 150)
 FATES = (0.4, 0.3, 0.3)
 """How many of the processes are killed, are stopped for longer than a lease, and are left alone."""
 PAUSE_S = 6
