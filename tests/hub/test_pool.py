@@ -270,7 +270,9 @@ class TestOrder:
         pool.change("c", after=["b"])
         error = refused("wrong_order", lambda: pool.change("a", after=["c"]))
         assert "a after c after b after a" in error.message
-        refused("wrong_order", lambda: pool.change("a", after=["a"]))
+        assert error.hint == "holdfast pool change b --no-after a"
+        error = refused("wrong_order", lambda: pool.change("a", after=["a"]))
+        assert error.hint == "holdfast pool ready"
         assert "after" not in yard.keeper().show(workflow="a").state
 
     def test_a_start_after_itself_is_refused(self, yard: Yard) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.core.refusal import shell_word
 from holdfast.core.workflow.pool import find_circle
 from holdfast.errors import Refused
 from holdfast.formats import is_workflow
@@ -29,8 +30,10 @@ def check_order(session: Session, tried: str, name: str, after: Sequence[str]) -
     circle = find_circle(name, list(after), lambda one: after_of(store, one))
     if circle:
         way = " after ".join(circle[:10])
+        first, then = map(shell_word, circle[-2:])
+        is_known = len(circle) > 2  # Else this change alone would make the circle.
         raise Refused(
             "wrong_order",
             f"{tried}: {name} would wait for itself: {way}",
-            f"holdfast pool change {circle[-2]} --no-after {circle[-1]}",
+            f"holdfast pool change {first} --no-after {then}" if is_known else "holdfast pool ready",
         )
