@@ -30,10 +30,8 @@ def check_order(session: Session, tried: str, name: str, after: Sequence[str]) -
     circle = find_circle(name, list(after), lambda one: after_of(store, one))
     if circle:
         way = " after ".join(circle[:10])
-        first, then = map(shell_word, circle[-2:])
-        is_known = len(circle) > 2  # Else this change alone would make the circle.
-        raise Refused(
-            "wrong_order",
-            f"{tried}: {name} would wait for itself: {way}",
-            f"holdfast pool change {first} --no-after {then}" if is_known else "holdfast pool ready",
-        )
+        hint = "holdfast pool ready"
+        if len(circle) > 2:  # Else this change alone would make the circle.
+            first, then = map(shell_word, circle[-2:])
+            hint = f"holdfast pool change {first} --no-after {then}"
+        raise Refused("wrong_order", f"{tried}: {name} would wait for itself: {way}", hint)
