@@ -308,6 +308,53 @@ def test_settings_redact_what_must_not_travel(machines: tuple[Machine, Machine])
     laptop.share()
     assert laptop.rows()[name]["title"] == "Login for [redacted]"
     assert desk.rows()[name]["title"] == "Login for ACME-12"
+    desk.keeper.add_tasks(["Ask ACME-3", "Ask ACME-4"], workflow=name)
+    desk.keeper.evidence().run_gate("lint", ["test", "-d", str(desk.folder)], workflow=name)
+    laptop.keeper.add_tasks(["Elsewhere"], workflow=name)
+    for machine in (desk, laptop, desk):
+        machine.sync()
+    state = desk.keeper.show(workflow=name).state
+    texts = {task["description"] for task in state["tasks"]}
+    assert texts == {"Ask ACME-3", "Ask ACME-4", "Elsewhere"}
+    assert state["title"] == "Login for ACME-12"
+    assert state["gates"]["lint"]["command"] == f"test -d {desk.folder}"
+    desk.sharing.remove()
+    assert desk.share().sync().pushed == 0
+
+
+def test_a_new_rule_counts_from_the_next_change_on(shared: tuple[Machine, Machine, str]) -> None:
+    desk, laptop, name = shared
+    settings = desk.folder / ".claude" / "holdfast.toml"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('[hub]\nredact = ["ACME-[0-9]+"]\n')
+    keeper = Keeper(str(settings.parent.parent))
+    keeper.remind("See ACME-7", workflow=name)
+    Sharing(keeper).sync()
+    laptop.sync()
+    assert laptop.keeper.show(workflow=name).state["reminders"] == ["See [redacted]"]
+
+
+def test_a_rule_that_is_no_expression_is_refused(shared: tuple[Machine, Machine, str]) -> None:
+    desk, _, name = shared
+    settings = desk.folder / ".claude" / "holdfast.toml"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('[hub]\nredact = ["ACME-[0-9"]\n')
+    with pytest.raises(Refused, match=r"hub\.redact: not a regular expression"):
+        desk.sync()
+    with pytest.raises(Refused, match=r"hub\.redact: 'ACME-.*is not a regular expression"):
+        desk.keeper.remind("anything", workflow=name)
+
+
+def test_folders_of_the_machine_are_told_from_others_that_begin_alike(
+    shared: tuple[Machine, Machine, str],
+) -> None:
+    desk, laptop, name = shared
+    root = desk.folder
+    desk.keeper.remind(f"cd {root} && cat {root}/a {root}-old/b {root}/", workflow=name)
+    desk.sync()
+    laptop.sync()
+    shown = laptop.keeper.show(workflow=name).state["reminders"]
+    assert shown == [f"cd . && cat a {root}-old/b ./"]
 
 
 def test_a_copied_folder_gets_a_name_of_its_own(

@@ -565,6 +565,34 @@ def _with_machine(result: Fields, machine: Fields) -> Fields:
 # Back to one replica
 
 
+def in_full(shared: Json, local: Json, redact: Callable[[str], str]) -> Json:
+    """Return a shared value with the texts of ``local`` of which only the redacted ones travelled.
+
+    Entries of lists may have moved: one is the same if it is equal when redacted, or has its id.
+    """
+    if isinstance(shared, str) and isinstance(local, str):
+        return local if redact(local) == shared else shared
+    if isinstance(shared, dict) and isinstance(local, dict):
+        return {key: in_full(item, local.get(key), redact) for key, item in shared.items()}
+    if not isinstance(shared, list) or not isinstance(local, list):
+        return shared
+    own = [(item, with_texts(item, redact)) for item in local]
+    items = []
+    for item in shared:
+        same = next((pair for pair in own if pair[1] == item), None)
+        same = same or next((pair for pair in own if _has_id_of(pair[0], item)), None)
+        if same is not None:
+            own.remove(same)
+        items.append(item if same is None else in_full(item, same[0], redact))
+    return items
+
+
+def _has_id_of(entry: Json, other: Json) -> bool:
+    if not isinstance(entry, dict) or not isinstance(other, dict):
+        return False
+    return any(name in entry and entry[name] == other.get(name) for name in ("id", "name"))
+
+
 def localised(
     shared: State, local: State, replica: str, place: Fields, conflicts: list[Fields]
 ) -> State:

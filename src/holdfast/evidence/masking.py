@@ -217,7 +217,7 @@ def masker(root: str) -> Mask:
     patterns = settings.load(root).mask_patterns
     if not patterns:
         return mask
-    _check(patterns)
+    check_patterns(patterns, "mask.patterns")
     return lambda text: _without_matches(mask(text), patterns)
 
 
@@ -326,7 +326,8 @@ def _without_matches(text: str, patterns: list[str]) -> str:
     return done.stdout.decode(errors="replace") if done.returncode == 0 else _TOO_SLOW
 
 
-def _check(patterns: list[str]) -> None:
+def check_patterns(patterns: list[str], key: str) -> None:
+    """Raise ``BadSettings`` if one of the patterns of a setting is not a regular expression."""
     try:
         done = _match(patterns, "")
     except subprocess.TimeoutExpired:
@@ -335,7 +336,7 @@ def _check(patterns: list[str]) -> None:
         if done.returncode == 0:
             return
         why = done.stderr.decode(errors="replace").strip()[-200:]
-    raise settings.BadSettings("the settings", "mask.patterns", f"not a regular expression: {why}")
+    raise settings.BadSettings("the settings", key, f"not a regular expression: {why}")
 
 
 def _match(patterns: list[str], text: str) -> subprocess.CompletedProcess[bytes]:

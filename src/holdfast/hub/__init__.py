@@ -309,4 +309,9 @@ def _rules(store: Store) -> Fields:
     from holdfast.workspace import settings
 
     loaded = settings.load(store.workspace.root)
+    known = settings_of(store) or {}
+    if loaded.hub_redact and loaded.hub_redact != known.get("redact"):
+        from holdfast.evidence.masking import check_patterns
+
+        check_patterns(loaded.hub_redact, "hub.redact")
     return {"output": loaded.hub_output, "redact": loaded.hub_redact}

@@ -362,6 +362,8 @@ def _local_state(
         origin = news or replica.events.of_stream(stream)
         place = {"worktree": _worktree_of(origin), "record": record}
     shared = aggregate_of(stream).blank() if fold.state is None else fold.state
+    if local is not None:
+        shared = replica.in_full(shared, local)
     return sharing.localised(shared, local, replica.id, place, fold.shown())
 
 
@@ -429,7 +431,8 @@ def publish_all(tx: Transaction, streams: list[str]) -> None:
         if fold is None or fold.state is None:
             continue
         # What the state has of others stays marked as theirs.
-        tx.share(stream, sharing.localised(fold.state, state, replica.id, {}, fold.shown()))
+        shared = replica.in_full(fold.state, state)
+        tx.share(stream, sharing.localised(shared, state, replica.id, {}, fold.shown()))
 
 
 def conflicts(session: Session) -> list[Fields]:

@@ -17,6 +17,8 @@ from holdfast.core.json_text import dumps
 from holdfast.storage.ledger import HUB, REPLICA
 from holdfast.storage.shared_events import PUBLISHED, SharedEvents
 from holdfast.system import kernel
+from holdfast.workspace import settings
+from holdfast.workspace.settings import BadSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Replica:
         self.events = SharedEvents(store.ledger)
         self.id = id_of(store)
         self.name: str = hub["name"]
+        self._known_patterns: list[str] | None = None
 
     def begin(self) -> None:
         """Make sure of this replica's id. A new ledger, and a copy of one, get one of their own."""
@@ -125,24 +128,50 @@ class Replica:
         was = sharing.shared_state(before, output=output)
         return sharing.changes_between(was, sharing.shared_state(after, output=output))
 
+    def in_full(self, shared: Any, local: Any) -> Any:
+        """Return a shared state with the texts of which only a part travelled from here."""
+        return sharing.in_full(shared, local, self._redact) if self._has_secrets(local) else shared
+
     def _redacted(self, args: Fields) -> Fields:
         """Return arguments without this machine's folders, and without what the settings redact."""
-        root, home = self._store.workspace.root, os.path.expanduser("~")
-        text = dumps(args)
-        patterns = self.hub.get("redact", ())
-        if root not in text and home not in text and not patterns:
+        if not self._has_secrets(args):
             return args
+        redacted: Fields = sharing.with_texts(args, self._redact)
+        return redacted
+
+    def _has_secrets(self, value: Any) -> bool:
+        """Return whether a value may have something that does not travel."""
+        if self._patterns():
+            return True
+        text = dumps(value)
+        return any(dumps(folder)[1:-1] in text for folder in self._folders())
+
+    def _folders(self) -> tuple[str, str]:
+        return self._store.workspace.root, os.path.expanduser("~")
+
+    def _patterns(self) -> list[str]:
+        """Return what the settings redact: those of the last exchange, and those of now."""
+        if self._known_patterns is None:
+            known = self.hub.get("redact", [])
+            now = settings.load(self._store.workspace.root).hub_redact
+            self._known_patterns = list(dict.fromkeys([*known, *now]))
+        return self._known_patterns
+
+    def _redact(self, text: str) -> str:
         import re
 
-        def change(value: str) -> str:
-            value = value.replace(f"{root}/", "").replace(root, ".")
-            value = value.replace(home, "~") if len(home) > 1 else value
-            for pattern in patterns:
-                value = re.sub(pattern, _MASK, value)
-            return value
-
-        redacted: Fields = sharing.with_texts(args, change)
-        return redacted
+        root, home = map(re.escape, self._folders())
+        text = re.sub(rf"{root}/(?=[^\s'\"])", "", text)
+        text = re.sub(rf"{root}(?![\w.-])", ".", text)
+        if home != "/":
+            text = re.sub(rf"{home}(?![\w.-])", "~", text)
+        for pattern in self._patterns():
+            try:
+                text = re.sub(pattern, lambda match: _MASK if match.group() else "", text)
+            except (re.error, OverflowError, RecursionError) as error:
+                why = f"{pattern!r} is not a regular expression ({error})"
+                raise BadSettings("the settings", "hub.redact", why) from None
+        return text
 
 
 def id_of(store: Store) -> str:
