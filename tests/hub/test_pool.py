@@ -362,6 +362,13 @@ class TestLeases:
             assert error.hint in ("holdfast pool take --session kim", "holdfast pool take")
         assert yard.keeper().log() == before
 
+    def test_that_the_work_is_anothers_is_said_before_what_it_waits_for(self, yard: Yard) -> None:
+        yard.add("one")
+        yard.take("ada")
+        refused("held", lambda: yard.keeper("kim").complete_task(7, workflow="one"))
+        refused("held", lambda: yard.keeper("kim").start_task(7, workflow="one"))
+        refused("not_found", lambda: yard.keeper("ada").complete_task(7))
+
     def test_nor_may_an_earlier_session_undo_what_it_did(self, yard: Yard) -> None:
         yard.keeper("kim").start("custom", "one")
         yard.keeper("kim").remind("mine")

@@ -57,19 +57,27 @@ def check(session: Session, tx: Transaction, stream: str, *, binds: bool = False
     Renew the caller's own lease if half of its time is over. With ``binds``, the change gives the
     work to the caller's session: another one's lease that ran out is over then.
     """
-    lease = Leases(session.store.ledger).of(stream)
-    if lease is None or not lease["holder"]:
+    refuse_others(session, stream)
+    store = session.store
+    lease = Leases(store.ledger).of(stream)
+    if lease is None or not lease["holder"] or not session.id:
         return
-    if session.id and lease["holder"] == session.id:
-        if _is_due(lease, session.store.now_ms()):
-            _renew(session.store, tx, lease)
-    elif is_running(lease, session.store.now_ms()):
-        if not session.is_person:
-            raise held(session, lease)
-    elif binds and session.id:
+    if lease["holder"] == session.id:
+        if _is_due(lease, store.now_ms()):
+            _renew(store, tx, lease)
+    elif binds:
         if lease["ttl_s"] != ELSEWHERE:
-            note_loss(session.store, tx, stream, lease["holder"])
-        end(session.store, tx, stream)
+            note_loss(store, tx, stream, lease["holder"])
+        end(store, tx, stream)
+
+
+def refuse_others(session: Session, stream: str) -> None:
+    """Raise ``Refused`` (held) if the caller is an agent and another one's lease runs."""
+    lease = Leases(session.store.ledger).of(stream)
+    if lease is None or session.is_person or (session.id and lease["holder"] == session.id):
+        return
+    if is_running(lease, session.store.now_ms()):
+        raise held(session, lease)
 
 
 def held(session: Session, lease: Fields) -> Refused:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
 
-    from holdfast.core.types import Binding, Event, Fields, Workflow
+    from holdfast.core.types import Binding, Draft, Event, Fields, Workflow
     from holdfast.keeper.store import Store
 
 SESSION_LIVES = "1h"
@@ -172,7 +172,7 @@ class Session:
         The first change of a session that is not bound binds it.
         """
         self._check_number(stream, args)
-        drafts = tx.decide(stream, kind, args)
+        drafts = self._decide(tx, stream, kind, args)
         binds = bool(drafts) and self._is_first_change(tx, stream)
         if drafts:
             self.check_lease(tx, stream, binds=binds)
@@ -183,6 +183,20 @@ class Session:
         if drafts and (kind == "end_session" or not is_active(tx.load(stream))):
             self.end_lease(tx, stream)
         return events
+
+    def _decide(self, tx: Transaction, stream: str, kind: str, args: Fields) -> list[Draft]:
+        """Return what a command records; raise ``Refused``.
+
+        Whoever has no part in the work any more is told so, and not what the work waits for.
+        """
+        try:
+            return tx.decide(stream, kind, args)
+        except Refused:
+            if self.store.ledger.fact(POOL):
+                from holdfast.keeper import leases
+
+                leases.refuse_others(self, stream)
+            raise
 
     def _check_number(self, stream: str, args: Fields) -> None:
         """Raise ``Refused`` (renumbered) if the caller may mean a task by its earlier number.
