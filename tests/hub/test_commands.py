@@ -89,6 +89,15 @@ class TestEvidenceFromElsewhere:
         assert "output_tail" not in gate
         assert "on desk" in laptop.run("gate", "list").out
 
+    def test_its_output_travels_if_the_settings_let_it(self, repo: Folder, laptop: Folder) -> None:
+        repo.write(".claude/holdfast.toml", "[hub]\noutput = true\n")
+        repo.ok("hub", "sync")
+        repo.ok("gate", "run", "lint", "--", "sh", "-c", "echo all is well")
+        repo.ok("hub", "sync")
+        laptop.ok("hub", "sync")
+        (gate,) = [row for row in laptop.ok("gate", "list")["gates"] if row["name"] == "lint"]
+        assert (gate["machine"], gate["output_tail"]) == ("desk", "all is well")
+
     def test_it_is_stale_for_every_other_tree(self, laptop: Folder) -> None:
         laptop.write("README.md", "Another project.\n")
         (gate,) = [row for row in laptop.ok("gate", "list")["gates"] if row["name"] == "lint"]
