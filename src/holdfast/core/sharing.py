@@ -76,6 +76,8 @@ _KEYS = {
     "reminders": "", "required_reading": "", "commits": "", "labels": "", "after": "",
 }  # fmt: skip
 """Lists whose entries several can change apart, each with the field that tells them apart."""
+_TELLING = ("at", "description", "name", "code", "path")
+"""Fields that tell entries of lists apart, whatever numbers they have."""
 _TASK_ARGS = ("task", "before", "after")
 """Arguments of commands that name a task by its number."""
 _LEAVING = ("advance", "advance_to_branch")
@@ -568,7 +570,8 @@ def _with_machine(result: Fields, machine: Fields) -> Fields:
 def in_full(shared: Json, local: Json, redact: Callable[[str], str]) -> Json:
     """Return a shared value with the texts of ``local`` of which only the redacted ones travelled.
 
-    Entries of lists may have moved: one is the same if it is equal when redacted, or has its id.
+    Entries of lists may have moved and have other numbers, but those of one machine keep their
+    order. Where another machine has added one that is the same when redacted, all stay redacted.
     """
     if isinstance(shared, str) and isinstance(local, str):
         return local if redact(local) == shared else shared
@@ -576,21 +579,22 @@ def in_full(shared: Json, local: Json, redact: Callable[[str], str]) -> Json:
         return {key: in_full(item, local.get(key), redact) for key, item in shared.items()}
     if not isinstance(shared, list) or not isinstance(local, list):
         return shared
-    own = [(item, with_texts(item, redact)) for item in local]
-    items = []
-    for item in shared:
-        same = next((pair for pair in own if pair[1] == item), None)
-        same = same or next((pair for pair in own if _has_id_of(pair[0], item)), None)
-        if same is not None:
-            own.remove(same)
-        items.append(item if same is None else in_full(item, same[0], redact))
-    return items
+    own: dict[str, list[Json]] = {}
+    for item in local:
+        own.setdefault(_told_by(with_texts(item, redact)), []).append(item)
+    names = [_told_by(item) for item in shared]
+    kept = {name: iter(items) for name, items in own.items() if names.count(name) <= len(items)}
+    return [
+        in_full(item, next(kept[name]), redact) if name in kept else item
+        for name, item in zip(names, shared, strict=True)
+    ]
 
 
-def _has_id_of(entry: Json, other: Json) -> bool:
-    if not isinstance(entry, dict) or not isinstance(other, dict):
-        return False
-    return any(name in entry and entry[name] == other.get(name) for name in ("id", "name"))
+def _told_by(entry: Json) -> str:
+    """Return what tells an entry of a list from others, on all machines."""
+    if not isinstance(entry, dict):
+        return dumps(entry)
+    return dumps([entry.get(name) for name in _TELLING])
 
 
 def localised(
