@@ -109,20 +109,14 @@ class GitRemote:
         return pulled
 
     def _is_sound(self) -> bool:
-        lock = self._mirror.lock()
-        try:
+        with self._mirror.locked():
             return self._mirror.is_sound()
-        finally:
-            self._mirror.unlock(lock)
 
     def _remake(self) -> None:
         """Make ``hub.git`` anew, empty; what is needed is fetched again."""
         self.close()
-        lock = self._mirror.lock()
-        try:
+        with self._mirror.locked():
             self._mirror.remake()
-        finally:
-            self._mirror.unlock(lock)
 
     def _begin(self, since: str) -> RefReader | None:
         """List the refs and fetch what is new; return ``None`` if nothing is."""
@@ -136,11 +130,8 @@ class GitRemote:
         self._refs, self._damaged = refs, set()
         if not changed:
             return None
-        lock = self._mirror.lock()
-        try:
+        with self._mirror.locked():
             self._damaged = set(self._mirror.fetch({ref.replica: ref.tip for ref in changed}))
-        finally:
-            self._mirror.unlock(lock)
         sound = [ref for ref in changed if ref.replica not in self._damaged]
         flaws = [
             f"{self.where}: {REFS}/{replica} cannot be fetched and was left out"
@@ -216,8 +207,7 @@ class GitRemote:
     def _send(self, batches: list[Batch]) -> bool:
         """Push batches; return False if another process has changed one of their refs."""
         assert self._refs is not None
-        lock = self._mirror.lock()
-        try:
+        with self._mirror.locked():
             self._mirror.prepare()
             tips = self._written(batches)
             if self._mirror.place.is_bundle:
@@ -230,8 +220,6 @@ class GitRemote:
                 forced = self._replica if self._replica in self._damaged else ""
                 replaced = self._refs[forced].tip if forced else ""
                 behind = self._mirror.push(tips, forced, replaced)
-        finally:
-            self._mirror.unlock(lock)
         self._reading = None
         if behind:
             self._refs = None
@@ -327,11 +315,8 @@ class GitRemote:
         self.close()
         self._bundle_state = mirror.bundle_state() if mirror.place.is_bundle else ()
         tips = mirror.tips()
-        lock = mirror.lock()
-        try:
+        with mirror.locked():
             self._damaged = set(mirror.fetch(tips))
-        finally:
-            mirror.unlock(lock)
         self._refs = {replica: Ref(replica, tip) for replica, tip in tips.items()}
         return {replica: tip for replica, tip in tips.items() if replica not in self._damaged}
 

@@ -107,13 +107,13 @@ class Objects:
             raise Broken
         if len(head) != 3 or not head[2].isdigit():
             return None
-        left = int(head[2]) + 1
-        if left > most or head[1] != kind:
-            while left > 0 and (chunk := answers.read(min(left, 1 << 20))):
-                left -= len(chunk)
+        remaining = int(head[2]) + 1
+        if remaining > most or head[1] != kind:
+            while remaining > 0 and (chunk := answers.read(min(remaining, 1 << 20))):
+                remaining -= len(chunk)
             return None
-        data = answers.read(left)
-        if len(data) != left:
+        data = answers.read(remaining)
+        if len(data) != remaining:
             raise Broken
         return data[:-1]
 

@@ -19,6 +19,7 @@ import selectors
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
@@ -28,7 +29,7 @@ from holdfast.workspace.location import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import IO
 
     from holdfast.system.disk import Disk
@@ -267,12 +268,12 @@ class Mirror:
             raise unreachable(self.place.where, why)
         behind = {replica for replica, (flag, _) in answers.items() if flag == "!"}
         for replica in behind:
-            said = answers[replica][1]
-            if not any(word in said for word in _RACED):
+            reason = answers[replica][1]
+            if not any(word in reason for word in _RACED):
                 raise Fault(
                     "hub_refused",
                     f"the hub {self.place.where} does not take {REFS}/{replica}"
-                    f" ({self._shown(said)}); what is recorded here stays here",
+                    f" ({self._shown(reason)}); what is recorded here stays here",
                     "see to the remote's rules for refs, then: holdfast hub sync",
                 )
         self._tidy()
@@ -341,13 +342,15 @@ class Mirror:
 
     # The copy of it
 
-    def lock(self) -> int:
-        """Let no other process change ``hub.git`` until the descriptor is closed."""
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let no other process change ``hub.git`` meanwhile."""
         self._disk.make_folder(self._home)
-        return self._disk.lock(os.path.join(self._home, _LOCK), _LOCK_WAIT_S)
-
-    def unlock(self, lock: int) -> None:
-        self._disk.close(lock)
+        lock = self._disk.lock(os.path.join(self._home, _LOCK), _LOCK_WAIT_S)
+        try:
+            yield
+        finally:
+            self._disk.close(lock)
 
     def prepare(self) -> None:
         """Make ``hub.git``, unless it is there and has exactly the settings that it should have."""
@@ -365,7 +368,10 @@ class Mirror:
         disk.replace_view(os.path.join(self.path, "config"), _CONFIG)
 
     def is_sound(self) -> bool:
-        """Return whether ``hub.git`` is whole. As it is locked, locks of git's are leftovers."""
+        """Return whether ``hub.git`` is whole.
+
+        The caller holds our lock, so a lock file of git's own was left by a killed one.
+        """
         folders = (self.path, os.path.join(self.path, REFS))
         if any(name.endswith(".lock") for folder in folders for name in _names_in(folder)):
             return False
@@ -452,7 +458,7 @@ class Mirror:
         return self._home if os.path.isdir(self._home) else self._root
 
     def _shown(self, text: str) -> str:
-        """Return text of git's without secrets, and on one short line."""
+        """Return what git printed on one short line, without secrets."""
         from holdfast.core.visible import clean
         from holdfast.evidence.masking import mask
 
@@ -474,7 +480,7 @@ def _as_https(url: str) -> str:
 
 
 def _reason(errors: str) -> str:
-    """Return the line of git's that says why it failed."""
+    """Return the line of git's errors that says why it failed."""
     lines = [line for line in errors.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "ssh:", "ERROR:"))]
     return (fatal or lines or ["git failed"])[0].removeprefix("fatal: ")
@@ -512,7 +518,7 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, byt
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a git that still runs, with all that it started, and close its pipes."""
+    """Kill git if it still runs, with all processes that it started, and close its pipes."""
     if process.poll() is None:
         try:
             os.killpg(process.pid, signal.SIGKILL)

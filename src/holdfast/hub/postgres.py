@@ -463,22 +463,22 @@ def _parameters(where: str, connect_s: float, answer_s: float) -> dict[str, str]
         hint = "leave a password out, and write %40 for an @ in a name: docs/many-machines.md"
         raise Refused("secret", why, hint)
     try:
-        given = {name: str(value) for name, value in conninfo_to_dict(where).items()}
+        named = {name: str(value) for name, value in conninfo_to_dict(where).items()}
     except ProgrammingError:
         raise Refused("invalid", f"{tried}: this is not a DSN", _EXAMPLE) from None
-    secrets = sorted(_SECRETS & given.keys())
+    secrets = sorted(_SECRETS & named.keys())
     if secrets:
-        line = f"{_passfile_line(given)} in ~/.pgpass (chmod 600), or a passfile= in the DSN"
+        line = f"{_passfile_line(named)} in ~/.pgpass (chmod 600), or a passfile= in the DSN"
         why = f"{tried}: the DSN has a secret ({', '.join(secrets)}), which would be stored"
         raise Refused("secret", why, f"leave it out, and put the line {line}")
-    _refuse_unencrypted(given)
+    _refuse_unencrypted(named)
     server_ms = round(answer_s * _SERVER_SHARE * 1_000)
     options = (
-        f"{given.get('options', '')} -cstatement_timeout={server_ms}"
+        f"{named.get('options', '')} -cstatement_timeout={server_ms}"
         f" -cidle_in_transaction_session_timeout={server_ms}"
         " -cdefault_transaction_isolation=read\\ committed"
     )
-    own = {
+    defaults = {
         "application_name": "holdfast",
         "connect_timeout": str(round(connect_s)),
         "keepalives_idle": "10",
@@ -487,8 +487,8 @@ def _parameters(where: str, connect_s: float, answer_s: float) -> dict[str, str]
         "target_session_attrs": "read-write",
         "tcp_user_timeout": str(round(answer_s * 1_000)),
     }
-    left = {name: value for name, value in own.items() if name not in given}
-    return {**left, "options": options.strip(), "client_encoding": "UTF8"}
+    unnamed = {name: value for name, value in defaults.items() if name not in named}
+    return {**unnamed, "options": options.strip(), "client_encoding": "UTF8"}
 
 
 def _has_stray_at(where: str) -> bool:
@@ -501,25 +501,25 @@ def _has_stray_at(where: str) -> bool:
     return authority.count("@") > 1 or "@" in path
 
 
-def _passfile_line(given: dict[str, str]) -> str:
-    parts = [given.get(name, "*") for name in ("host", "port", "dbname", "user")]
+def _passfile_line(parameters: dict[str, str]) -> str:
+    parts = [parameters.get(name, "*") for name in ("host", "port", "dbname", "user")]
     return ":".join([*parts, "PASSWORD"])
 
 
-def _refuse_unencrypted(given: dict[str, str]) -> None:
-    """Raise ``Refused`` if events may travel over a network in plain text without anybody's say.
+def _refuse_unencrypted(parameters: dict[str, str]) -> None:
+    """Raise ``Refused`` if events may cross a network in plain text, and the DSN does not allow it.
 
     A service file may name any host, so a DSN with a service has to say it as well.
     """
-    named = given.get("hostaddr") or given.get("host") or os.environ.get("PGHOST", "")
-    has_service = "service" in given or "PGSERVICE" in os.environ
-    is_local = all(map(_is_local, named.split(","))) and (bool(named) or not has_service)
-    mode = given.get("sslmode") or os.environ.get("PGSSLMODE", "")
+    hosts = parameters.get("hostaddr") or parameters.get("host") or os.environ.get("PGHOST", "")
+    has_service = "service" in parameters or "PGSERVICE" in os.environ
+    is_local = all(map(_is_local, hosts.split(","))) and (bool(hosts) or not has_service)
+    mode = parameters.get("sslmode") or os.environ.get("PGSSLMODE", "")
     if is_local or mode in _SAFE_MODES or mode == _PLAIN:
         return
     raise Refused(
         "unencrypted",
-        f"hub add postgres: {named or 'the service'}: the DSN does not ask for TLS "
+        f"hub add postgres: {hosts or 'the service'}: the DSN does not ask for TLS "
         f"(sslmode={mode or 'prefer'})",
         "add sslmode=verify-full to the DSN; in a network that encrypts by itself, sslmode=disable",
     )
@@ -535,7 +535,7 @@ def _start_of(snapshot: str) -> Fields:
 
 
 def _text_of(event: SharedEvent) -> str:
-    """Return an event as ASCII, which every database and every byte of a text gets through."""
+    """Return an event as JSON in ASCII, which a database of any encoding stores unchanged."""
     plain = {name: value for name, value in event.items() if name != "fenced"}
     return _encode(plain)
 
