@@ -808,6 +808,37 @@ class TestWithAHubThatFences:
             (conflict,) = Sharing(yard.keeper()).conflicts()
             assert conflict["from"] == "laptop"
 
+    def test_whoever_lost_it_is_told_so_also_if_it_was_given_back_since(self, fleet: Fleet) -> None:
+        fleet.here.add("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.here, "ada").take(lease="10m")
+        fleet.here.pass_s(601)
+        fleet.pool(fleet.there, "kim").take()
+        fleet.there.keeper("kim").remind("from kim")
+        fleet.there.pool("kim").give("one")
+        fleet.pool(fleet.there).renew()
+        assert fleet.pool(fleet.here, "ada").renew() == []
+        error = refused("held", lambda: fleet.here.keeper("ada").remind("mine"))
+        assert error.message == "your lease of one ran out, and another session has had it since"
+        assert error.hint == "holdfast resume one --session ada"
+        fleet.here.keeper("ada").resume(workflow="one")
+        fleet.here.keeper("ada").remind("mine")
+        fleet.pool(fleet.here).exchange(fleet.hub)
+        assert Sharing(fleet.here.keeper()).conflicts() == []
+
+    def test_whoever_lost_it_to_another_machine_is_told_to_take_other_work(
+        self, fleet: Fleet
+    ) -> None:
+        fleet.here.add("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.here, "ada").take(lease="10m")
+        fleet.here.pass_s(601)
+        fleet.pool(fleet.there, "kim").take()
+        fleet.pool(fleet.here, "ada").renew()
+        error = refused("held", lambda: fleet.here.keeper("ada").remind("mine"))
+        assert error.message.startswith("your lease of one ran out, and kim@server/")
+        assert error.hint == "holdfast pool take --session ada"
+
     def test_its_conflicts_are_settled_by_the_holder_or_a_person(self, fleet: Fleet) -> None:
         fleet.here.add("one")
         fleet.sync(fleet.here)

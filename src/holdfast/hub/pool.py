@@ -405,16 +405,22 @@ class Pool:
         return [self._listed(lease) for lease in table.held_by(own_id)]
 
     def _renew_at(self, hub: Hub, lease: Fields) -> None:
-        """Renew a lease at the hub, unless another holder has it there by now."""
+        """Renew a lease at the hub; end it here if another holder has had it there since."""
         try:
             hub.claim(lease["stream"], self._name(lease["holder"]), lease["ttl_s"], lease["epoch"])
         except Held:
-            return
+            until_ms = None
+        else:
+            until_ms = self._store.now_ms() + int(lease["ttl_s"] * 1_000)
         with self._session.transaction() as tx:
             tx.begin()
-            until_ms = self._store.now_ms() + int(lease["ttl_s"] * 1_000)
-            Leases(self._store.ledger).renew(lease, until_ms)
-            leases.write_mark(self._store, lease["holder"])
+            table, stream = Leases(self._store.ledger), lease["stream"]
+            if until_ms is not None:
+                table.renew(lease, until_ms)
+                leases.write_mark(self._store, lease["holder"])
+            elif table.renew(lease, 0):
+                leases.note_loss(self._store, tx, stream, lease["holder"])
+                leases.end(self._store, tx, stream)
 
     def _release_at(self, hub: Hub, lease: Fields) -> None:
         """Give a lease back at the hub."""

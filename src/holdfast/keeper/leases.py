@@ -173,14 +173,22 @@ def lost_by(session: Session, own: Sequence[Fields]) -> Refusal | None:
         return None
     lease, stored = Leases(ledger).of(stream), ledger.stream(stream)
     bound = stored.state["session"] if stored is not None else None
-    holder = (lease or {}).get("holder") or (bound or {}).get("id") or "another session"
-    who = holder[:80]
-    if holder == session.id and not own:
-        return None  # It was reaped, and nobody else has it.
-    what = "it was reaped" if holder == session.id else f"{who} has taken it"
+    names = (lease or {}).get("holder"), (bound or {}).get("id")
+    who = next((name for name in names if name and name != session.id), None)
+    others = [row["id"] for row in own if row["id"] != stream]
+    is_reaped = lease is not None and lease["holder"] == session.id
+    if is_reaped and who is None and not others:
+        return None  # It goes on, as nobody else has it.
+    if who is not None:
+        what = f"{who[:80]} has taken it"
+        command = f"holdfast resume {shell_word(others[0])}" if others else "holdfast pool take"
+    else:
+        what = "it was reaped" if is_reaped else "another session has had it since"
+        command = f"holdfast resume {shell_word(stream)}"
     why = f"your lease of {stream} ran out, and {what}"
-    command = f"holdfast resume {shell_word(own[0]['id'])}" if own else "holdfast pool take"
-    return Refusal("held", why, _as_typed(session, command), candidates=[stream], holder=who)
+    return Refusal(
+        "held", why, _as_typed(session, command), candidates=[stream], holder=who or session.id
+    )
 
 
 # Renewal
