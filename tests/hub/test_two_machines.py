@@ -262,6 +262,22 @@ def test_a_run_that_follows_one_of_another_machine_is_its_own(
         assert state["tests"].get("machine") == expected
 
 
+def test_an_edit_of_a_record_keeps_the_work_alive_on_all_machines(
+    shared: tuple[Machine, Machine, str],
+) -> None:
+    desk, laptop, name = shared
+    before = laptop.rows()[name]["updated_at"]
+    record = desk.folder / str(desk.rows()[name]["record"])
+    fields = json.loads(record.read_text())
+    fields["tasks"][0]["description"] = "Edited by hand"
+    record.write_text(json.dumps(fields))
+    desk.sync()
+    laptop.sync()
+    state = laptop.keeper.show(workflow=name).state
+    assert state["tasks"][0]["description"] == "Edited by hand"
+    assert laptop.rows()[name]["updated_at"] > before
+
+
 class TestUndo:
     """``undo`` takes back what was done here, never what came from another machine."""
 

@@ -508,7 +508,11 @@ def _after(
     if kind == CHANGE:
         begun = core.blank() if state is None else state
         after = with_changes(begun, args["changes"])
-        return after if isinstance(after, Refusal) else _marked(state, after, event)
+        if isinstance(after, Refusal):
+            return after
+        # It is work, so the time to live begins anew, as where it was done.
+        touched = {**after, "updated_at": at} if "recipe" in after else after
+        return _marked(state, touched, event)
     drafts = core.decide(state, {"type": kind, "at": at, "args": args})
     if isinstance(drafts, Refusal):
         return drafts

@@ -59,6 +59,7 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
     """Pull, take in and push; return what was done. Raise ``Fault`` if the hub is out of reach."""
     done = Exchanged()
     store = session.store
+    _share_edits(session)
     done.streams = _take_in_held(session)
     for _ in range(_MAX_PULLS):
         cursor = (settings_of(store) or {}).get("cursor", "")
@@ -87,6 +88,15 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
         done.pushed = _push(session, hub, pulled.known)
     done.streams = list(dict.fromkeys(done.streams))
     return done
+
+
+def _share_edits(session: Session) -> None:
+    """Record the edits of records that nobody has taken in yet, so that they travel."""
+    ledger = session.store.ledger
+    here = [row["id"] for row in ledger.rows(ACTIVE) if not row["worktree"].startswith(ELSEWHERE)]
+    with session.transaction() as tx:
+        _settle_records(tx, [*here, *filter(is_log, ledger.stream_names())])
+        tx.commit()
 
 
 def _keep_cursor(session: Session, cursor: str) -> None:
