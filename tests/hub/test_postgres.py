@@ -636,6 +636,7 @@ class TestEncryption:
             "postgresql://db.example/holdfast?sslmode=prefer",
             "postgresql://db.example/holdfast?sslmode=allow",
             "postgresql://localhost,db.example/holdfast",
+            "postgresql://127.db.example/holdfast",
             "host=localhost hostaddr=192.0.2.7 dbname=holdfast",
             "service=work",
         ],

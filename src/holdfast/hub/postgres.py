@@ -526,7 +526,8 @@ def _refuse_unencrypted(parameters: dict[str, str]) -> None:
 
 
 def _is_local(host: str) -> bool:
-    return host in _LOCAL_HOSTS or host.startswith(("/", "@", "127."))
+    is_loopback = host.startswith("127.") and host.replace(".", "").isdigit()
+    return host in _LOCAL_HOSTS or is_loopback or host.startswith(("/", "@"))
 
 
 def _start_of(snapshot: str) -> Fields:
