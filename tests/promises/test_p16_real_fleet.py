@@ -87,11 +87,11 @@ class Agent:
         return pause
 
 
-def test_a_fleet_on_postgresql(tmp_path, tally):
+def test_a_fleet_on_postgresql(tmp_path, tally, not_shown):
     try:
         dsn = shared_server().new_schema()
     except Unavailable as why:
-        pytest.skip(f"no PostgreSQL here: {why}")
+        not_shown(f"no PostgreSQL here: {why}")
     machines = [Machine(tmp_path / f"m{n}", f"m{n}") for n in range(MACHINES)]
     for number in range(WORKFLOWS):
         machines[number % MACHINES].keeper.start("custom", f"Part {number}", phases=["work"])
