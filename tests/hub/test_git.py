@@ -532,12 +532,13 @@ class TestBundles:
         assert len(everything(meeting.first)) == 4
         assert sorted(path.name for path in tmp_path.glob("stick*")) == ["stick.bundle"]
 
-    def test_a_damaged_bundle_cannot_be_reached(self, tmp_path):
+    def test_a_damaged_bundle_is_to_be_moved_away(self, tmp_path):
         stick = tmp_path / "stick.bundle"
         meeting = machines_on(tmp_path, os.fspath(stick))
         stick.write_bytes(b"no bundle")
-        with pytest.raises(Fault, match="cannot be reached"):
+        with pytest.raises(Fault, match="is no bundle that git can read") as caught:
             meeting.first.pull("")
+        assert caught.value.hint == f"mv {stick} {stick}.damaged && holdfast hub sync"
 
 
 class TestAdvisoryClaims:

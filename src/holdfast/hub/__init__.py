@@ -116,7 +116,7 @@ class Sharing:
             plan.address = hub.address
             plan.is_public = hub.is_public()
         except Fault as fault:
-            if fault.code != "hub_unreachable":
+            if LATER not in fault.message:
                 raise
             again = f"holdfast hub add {kind} {shell_word(hub.where)}"
             why = fault.message.replace(LATER, "nothing is shared yet")

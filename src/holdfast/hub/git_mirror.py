@@ -21,6 +21,7 @@ import subprocess
 import time
 from contextlib import contextmanager
 
+from holdfast.core.refusal import shell_word
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
 from holdfast.hub.contract import unreachable
@@ -184,13 +185,24 @@ class Mirror:
             words = ("ls-remote", "--refs", "--", place.url, f"{REFS}/*")
             output = self.run(words, limit_s=self._list_limit_s)
         except GitFailed as failed:
-            raise unreachable(place.where, failed.why) from None
+            raise self._unreadable(failed.why) from None
         tips: dict[str, str] = {}
         for line in output.decode(errors="replace").splitlines():
             found = _LISTED.fullmatch(line)
             if found and is_replica(found[2]) and len(tips) < MAX_REPLICAS:
                 tips[found[2]] = found[1]
         return tips
+
+    def _unreadable(self, why: str) -> Fault:
+        """Return the fault of a remote whose refs cannot be listed."""
+        where = self.place.where
+        if not self.place.is_bundle:
+            return unreachable(where, why)
+        return Fault(
+            "hub_unreachable",
+            f"the hub {where} is no bundle that git can read ({why}); what it had is in the ledgers",
+            f"mv {shell_word(where)} {shell_word(where + '.damaged')} && holdfast hub sync",
+        )
 
     def _no_tips(self) -> dict[str, str]:
         """Return no refs for a bundle that nobody has written yet; raise ``Fault`` otherwise."""
