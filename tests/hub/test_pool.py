@@ -148,6 +148,17 @@ class TestTaking:
         assert [yard.take("ada", id="job-1"), yard.take("ada", id="job-1")] == ["one", "one"]
         assert yard.ready() == ["two"]
 
+    def test_a_request_that_is_sent_again_is_refused_when_the_work_is_no_longer_held(
+        self, yard: Yard
+    ) -> None:
+        yard.add("one")
+        yard.take("ada", id="job-1")
+        yard.pool("ada").give("one")
+        error = refused("not_held", lambda: yard.take("ada", id="job-1"))
+        assert error.message == "pool take: this took one, and it is not held any more"
+        yard.take("kim")
+        refused("held", lambda: yard.take("ada", id="job-1"))
+
     def test_what_a_live_session_works_on_without_the_pool_is_not_handed_out(
         self, yard: Yard
     ) -> None:

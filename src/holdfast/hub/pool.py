@@ -220,8 +220,7 @@ class Pool:
         request_digest = fingerprint("pool take", asked)
         repeated = self._session.peek_repeat(id, request_digest)
         if repeated is not None:
-            lease = Leases(self._store.ledger).of(repeated.state["id"])
-            return Taken(repeated, self._shown(lease))
+            return Taken(repeated, self._shown(self._own_lease(repeated.state["id"])))
         hub = self.open_hub()
         if hub is None:
             return self._take_first(recipe, label, ttl_s, id, request_digest)
@@ -229,6 +228,15 @@ class Pool:
             return self._take_from(hub, recipe, label, ttl_s, id, request_digest)
         finally:
             hub.close()
+
+    def _own_lease(self, stream: str) -> Fields:
+        """Return the lease that this session took earlier; raise ``Refused`` if it has ended."""
+        leases.refuse_others(self._session, stream)
+        lease = Leases(self._store.ledger).of(stream)
+        if lease is None or lease["holder"] != self._session.id:
+            message = f"pool take: this took {stream}, and it is not held any more"
+            raise Refused("not_held", message, f"holdfast show {shell_word(stream)}")
+        return lease
 
     def _take_first(
         self, recipe: str | None, label: str | None, ttl_s: int, id: str | None, digest: str
@@ -274,9 +282,7 @@ class Pool:
         return not _is_held(row, lease, self._session.live([row]), self._store.now_ms())
 
     @staticmethod
-    def _shown(lease: Fields | None) -> Fields:
-        if lease is None:
-            return {"holder": None, "until": None, "epoch": 0, "hub": False}
+    def _shown(lease: Fields) -> Fields:
         until = iso(lease["until_ms"]) if lease["until_ms"] else None
         return {
             "holder": lease["holder"] or None, "until": until, "epoch": lease["epoch"],
