@@ -421,15 +421,15 @@ def _note_conflict(result: Fold, event: SharedEvent, refusal: Refusal) -> None:
         own_id = cause["args"].get("conflict")
         open_one = find_conflict(result.conflicts, own_id)
         if open_one is not None:
-            again = {**open_one, "why": refusal.message}
-            result.conflicts = [again if one is open_one else one for one in result.conflicts]
+            updated = {**open_one, "why": refusal.message}
+            result.conflicts = [updated if one is open_one else one for one in result.conflicts]
             return
         if own_id in result.settled:
-            again = {**result.settled[own_id][1], "id": cause["id"], "why": refusal.message}
-            result.conflicts = [*result.conflicts, again]
+            reopened = {**result.settled[own_id][1], "id": cause["id"], "why": refusal.message}
+            result.conflicts = [*result.conflicts, reopened]
             return
-    known = [conflict["cause"]["type"] for conflict in result.conflicts]
-    if cause["type"] == _EXPIRE and _EXPIRE in known:
+    kinds = [conflict["cause"]["type"] for conflict in result.conflicts]
+    if cause["type"] == _EXPIRE and _EXPIRE in kinds:
         return  # Several machines ask the same question; one answer is enough.
     result.conflicts = [*result.conflicts, _conflict(event, refusal)]
 

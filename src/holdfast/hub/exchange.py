@@ -21,6 +21,7 @@ from holdfast.hub.contract import Forked
 from holdfast.hub.events import flaw_of
 from holdfast.keeper.replica import id_of, settings_of
 from holdfast.storage.ledger import ACTIVE, HELD, HUB, MERGED, OWN_STREAM, RENUMBERED
+from holdfast.storage.shared_events import SharedEvents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
             done.pulled += len(news)
             if progress is not None:
                 total = sum(pulled.known.values())
-                progress("events", min(total, sum(_events_of(session).known().values())), total)
+                known = sum(SharedEvents(store.ledger).known().values())
+                progress("events", min(total, known), total)
         if pulled.cursor != cursor:
             _keep_cursor(session, pulled.cursor)
         if pulled.is_all or pulled.cursor == cursor:
@@ -112,7 +114,7 @@ def _push(session: Session, hub: Hub, known: dict[str, int]) -> int:
 
     Our own come first: a hub may refuse to have another replica's restored.
     """
-    events, pushed, own = _events_of(session), 0, id_of(session.store)
+    events, pushed, own = SharedEvents(session.store.ledger), 0, id_of(session.store)
     for replica, last in sorted(events.known().items(), key=lambda known: known[0] != own):
         after = known.get(replica, 0)
         while after < last:
@@ -126,12 +128,6 @@ def _push(session: Session, hub: Hub, known: dict[str, int]) -> int:
             after = batch[-1]["n"]
             pushed += len(batch)
     return pushed
-
-
-def _events_of(session: Session) -> Any:
-    from holdfast.storage.shared_events import SharedEvents
-
-    return SharedEvents(session.store.ledger)
 
 
 # Taking in
@@ -447,18 +443,18 @@ def publish_all(tx: Transaction, streams: list[str]) -> None:
 
 def conflicts(session: Session) -> list[Fields]:
     """Return the conflicts that are not settled."""
-    events = _events_of(session)
+    events = SharedEvents(session.store.ledger)
     return [one for stream in events.with_conflicts() for one in events.fold(stream).shown()]
 
 
 def settle(session: Session, own_id: str, kind: str, reason: str | None) -> Fields:
     """Take or drop a conflict; return it. Raise ``Refused`` if it cannot be taken."""
-    events = _events_of(session)
+    events = SharedEvents(session.store.ledger)
     with session.transaction() as tx:
         replica = tx.replica
         for stream in events.with_conflicts():
-            found = sharing.find_conflict(events.fold(stream).conflicts, own_id)
-            if found is None or replica is None:
+            conflict = sharing.find_conflict(events.fold(stream).conflicts, own_id)
+            if conflict is None or replica is None:
                 continue
             args: Fields = {"conflict": own_id} | ({"reason": reason} if reason else {})
             request = os.urandom(12).hex()
@@ -467,11 +463,11 @@ def settle(session: Session, own_id: str, kind: str, reason: str | None) -> Fiel
             session.check_lease(tx, stream)
             shared = replica.stamp(stream, cause)
             fold = merge(tx, stream, [], settling=shared)
-            left = None if fold is None else sharing.find_conflict(fold.conflicts, own_id)
-            if left is not None:
-                raise _not_taken(left)
+            still_open = None if fold is None else sharing.find_conflict(fold.conflicts, own_id)
+            if still_open is not None:
+                raise _not_taken(still_open)
             tx.commit(is_asked=True)
-            return found
+            return conflict
     raise _no_conflict(own_id)
 
 
