@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -849,6 +850,19 @@ class TestWithAHubThatFences:
         error = refused("held", lambda: fleet.here.keeper("ada").remind("mine"))
         assert error.message.startswith("your lease of one ran out, and kim@server/")
         assert error.hint == "holdfast pool take --session ada"
+
+    def test_what_another_machine_holds_is_given_back_there(self, fleet: Fleet) -> None:
+        fleet.here.add("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.there, "kim").take(lease="10m")
+        fleet.pool(fleet.here).exchange(fleet.hub)
+        for pool in (fleet.here.pool(), fleet.here.pool("ada")):
+            error = refused("held", functools.partial(pool.give, "one"))
+            assert "kim@server/" in error.message
+            assert "on that machine" in error.message
+        assert fleet.here.ready() == []
+        fleet.here.pass_s(601)
+        refused("not_held", lambda: fleet.here.pool().give("one"))
 
     def test_its_conflicts_are_settled_by_the_holder_or_a_person(self, fleet: Fleet) -> None:
         fleet.here.add("one")

@@ -448,6 +448,9 @@ class Pool:
             stream = session.select(tx, workflow)
             state: Workflow = tx.load(stream)
             lease = Leases(store.ledger).of(stream)
+            if lease is not None and lease["ttl_s"] == leases.ELSEWHERE:
+                self._refuse_elsewhere(lease)
+                lease = None
             bound = state["session"]["id"] if state["session"] else ""
             holder = (lease["holder"] if lease is not None else "") or bound
             if not holder:
@@ -463,6 +466,17 @@ class Pool:
             events = tx.do(stream, "end_session", ending, id)
             leases.end(store, tx, stream)
             return session.committed(tx, stream, events)
+
+    def _refuse_elsewhere(self, lease: Fields) -> None:
+        """Raise ``Refused`` (held) if a session of another machine holds this."""
+        if leases.is_running(lease, self._store.now_ms()):
+            until = iso(lease["until_ms"])
+            raise Refused(
+                "held",
+                f"pool give: {lease['holder'][:80]} has taken {lease['stream']}: it is given back "
+                f"on that machine, or is ready when the lease runs out, at {until}",
+                "holdfast pool ready", holder=lease["holder"], until=until,
+            )  # fmt: skip
 
     def reap(self) -> list[Fields]:
         """End the leases that ran out; return ``workflow``, ``holder`` and ``until`` of each."""
