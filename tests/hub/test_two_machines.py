@@ -278,6 +278,25 @@ def test_an_edit_of_a_record_keeps_the_work_alive_on_all_machines(
     assert laptop.rows()[name]["updated_at"] > before
 
 
+def test_a_machine_that_imported_the_work_takes_nobodys_evidence_away(
+    shared: tuple[Machine, Machine, str], tmp_path: Path
+) -> None:
+    desk, laptop, name = shared
+    for machine in (desk, laptop):
+        machine.keeper.start_task(1, workflow=name)
+    desk.keeper.evidence().run_gate("lint", ["test", "-d", "."], workflow=name)
+    for machine in (desk, laptop, desk):
+        machine.sync()
+    export = tmp_path / "export.jsonl"
+    export.write_text("\n".join(desk.keeper.export()) + "\n")
+    third = Machine(tmp_path / "third", "third", tmp_path / "hub.git")
+    third.keeper.import_file(str(export))
+    third.share()
+    assert len(third.sharing.conflicts()) == 1
+    desk.sync()
+    assert desk.keeper.show(workflow=name).state["gates"]["lint"]["evidence"] == "run"
+
+
 class TestUndo:
     """``undo`` takes back what was done here, never what came from another machine."""
 

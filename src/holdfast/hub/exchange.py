@@ -14,6 +14,7 @@ from holdfast import formats
 from holdfast.core import diff, json_text, sharing
 from holdfast.core.json_text import dumps
 from holdfast.core.selection import ELSEWHERE
+from holdfast.core.workflow.edits import as_imported
 from holdfast.errors import Refused
 from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.formats.schema import is_safe, sanitised
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.core.sharing import Fold
-    from holdfast.core.types import Draft, Fields, SharedEvent
+    from holdfast.core.types import Draft, Fields, SharedEvent, Workflow
     from holdfast.hub.contract import Hub
     from holdfast.keeper.replica import Replica
     from holdfast.keeper.session import Session
@@ -437,8 +438,28 @@ def publish_all(tx: Transaction, streams: list[str]) -> None:
         if fold is None or fold.state is None:
             continue
         # What the state has of others stays marked as theirs.
+        replica.events.put_fold(stream, fold)
         shared = replica.in_full(fold.state, state)
-        tx.share(stream, sharing.localised(shared, state, replica.id, {}, fold.shown()))
+        before = sharing.localised(shared, state, replica.id, {}, fold.shown())
+        tx.share(stream, _as_believed(before, state) if is_workflow(stream) else before)
+
+
+def _as_believed(shared: Workflow, state: Workflow) -> Workflow:
+    """Return a shared state with what an import has made a claim here as such a claim.
+
+    An import believes less than a hub. That is no change, and takes nobody's evidence away.
+    """
+    claimed = as_imported(None, shared)
+    gates = {
+        name: claim if state["gates"].get(name) == claim else shared["gates"][name]
+        for name, claim in claimed["gates"].items()
+    }
+    phases = [
+        claim if claim in state["phases"] else phase
+        for claim, phase in zip(claimed["phases"], shared["phases"], strict=True)
+    ]
+    tests = claimed["tests"] if state["tests"] == claimed["tests"] else shared["tests"]
+    return {**shared, "gates": gates, "phases": phases, "tests": tests}
 
 
 def conflicts(session: Session) -> list[Fields]:

@@ -200,7 +200,8 @@ class Mirror:
             return unreachable(where, why)
         return Fault(
             "hub_unreachable",
-            f"the hub {where} is no bundle that git can read ({why}); what it had is in the ledgers",
+            f"the hub {where} is no bundle that git can read ({why});"
+            " what it had is in the ledgers",
             f"mv {shell_word(where)} {shell_word(where + '.damaged')} && holdfast hub sync",
         )
 
