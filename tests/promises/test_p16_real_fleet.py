@@ -17,9 +17,8 @@ from holdfast import Sharing
 from holdfast.core import sharing
 from holdfast.formats import aggregate_of
 from holdfast.storage.shared_events import SharedEvents
-from promises.test_p16_real_machines import until_quiet
 from promises.writers import ENVIRONMENT, check_history
-from support.machines import Machine
+from support.machines import Machine, exchange_until_quiet
 from support.paths import SOURCE, TESTS
 from support.postgres import Unavailable, shared_server
 from support.workshop import IS_SAMPLE, PATIENCE_S, SEED
@@ -106,7 +105,7 @@ def test_a_fleet_on_postgresql(tmp_path, tally, not_shown):
     ]
     for agent in agents:
         agent.join()
-    until_quiet(machines)
+    exchange_until_quiet(machines)
     lines = [line for agent in agents for line in agent.lines]
     acknowledged = {line["id"]: line["workflow"] for line in lines if "id" in line}
     for machine in machines:

@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from holdfast import Keeper, Refused, Sharing
+from holdfast import Keeper, Refused
 from holdfast.storage.shared_events import SharedEvents
 from promises.writers import ENVIRONMENT, Lane, check_found_once, check_history
-from support.machines import Machine, git
+from support.machines import Machine, exchange_until_quiet, git
 from support.workshop import SEED, many
 
 pytestmark = pytest.mark.promise(16)
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.promise(16)
 MACHINES = 8
 COMMANDS = many(4, 60)
 """So many commands a machine sends."""
-ROUNDS = 10
 
 
 class Exchanger:
@@ -76,7 +75,7 @@ def test_eight_machines_over_a_git_remote(tmp_path, tally):
         lane.join()
     for exchanger in exchangers:
         exchanger.stop()
-    rounds = until_quiet(machines)
+    rounds = exchange_until_quiet(machines)
     for machine, lane in zip(machines, lanes, strict=True):
         events = Keeper(str(machine.folder)).log()
         own = [event for event in events if event["type"] != "events_merged"]
@@ -94,15 +93,6 @@ def test_eight_machines_over_a_git_remote(tmp_path, tally):
         exchanges=sum(e.done for e in exchangers),
         rounds=rounds,
     )
-
-
-def until_quiet(machines):
-    """Exchange until nobody has anything to send or to receive; return how many rounds it took."""
-    for number in range(1, ROUNDS + 1):
-        done = [Sharing(Keeper(str(machine.folder))).sync(wait=True) for machine in machines]
-        if not any(one.pulled or one.pushed for one in done):
-            return number
-    raise AssertionError("the machines do not come to rest")
 
 
 def check_everywhere(machines, workflow, acknowledged):

@@ -50,5 +50,14 @@ class Machine:
         return {row["id"]: row for row in self.keeper.workflows(every=True)[0]}
 
 
+def exchange_until_quiet(machines: list[Machine], most: int = 10) -> int:
+    """Exchange until nobody has anything to send or to receive; return how many rounds it took."""
+    for number in range(1, most + 1):
+        done = [Sharing(Keeper(str(machine.folder))).sync(wait=True) for machine in machines]
+        if not any(one.pulled or one.pushed for one in done):
+            return number
+    raise AssertionError("the machines do not come to rest")
+
+
 def git(*words: str) -> None:
     subprocess.run(["git", *words], check=True, capture_output=True)
