@@ -851,6 +851,16 @@ class TestWithAHubThatFences:
         assert error.message.startswith("your lease of one ran out, and kim@server/")
         assert error.hint == "holdfast pool take --session ada"
 
+    def test_work_that_another_machine_ended_is_held_no_longer(self, fleet: Fleet) -> None:
+        fleet.here.add("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.there, "kim").take()
+        fleet.here.complete("one")
+        fleet.sync(fleet.here)
+        fleet.pool(fleet.there).exchange(fleet.hub)
+        assert fleet.hub.leases() == []
+        assert fleet.pool(fleet.there, "kim").renew() == []
+
     def test_what_another_machine_holds_is_given_back_there(self, fleet: Fleet) -> None:
         fleet.here.add("one")
         fleet.sync(fleet.here)

@@ -352,10 +352,28 @@ class Pool:
         """
         ended = Leases(self._store.ledger).given_back()
         done = self._exchange(hub, progress)
+        ended += self._end_leases_of_ended_work()
         for lease in ended:
             self._release_at(hub, lease)
         self._note_others(hub)
         return done
+
+    def _end_leases_of_ended_work(self) -> list[Fields]:
+        """End the leases of work that another machine ended; return them."""
+        ledger, table = self._store.ledger, Leases(self._store.ledger)
+        ended = []
+        for lease in table.all():
+            stored = ledger.stream(lease["stream"]) if lease["is_hub"] else None
+            if stored is not None and not is_active(stored.state):
+                ended.append(lease)
+        if ended:
+            with self._session.transaction() as tx:
+                tx.begin()
+                for lease in ended:
+                    if table.renew(lease, 0):  # Else it was taken again meanwhile.
+                        table.end(lease["stream"])
+                        leases.write_mark(self._store, lease["holder"])
+        return ended
 
     def _exchange(self, hub: Hub, progress: Progress | None = None) -> Exchanged:
         from holdfast.hub import Sharing
