@@ -297,6 +297,28 @@ def test_a_machine_that_imported_the_work_takes_nobodys_evidence_away(
     assert desk.keeper.show(workflow=name).state["gates"]["lint"]["evidence"] == "run"
 
 
+def test_a_value_that_both_machines_set_is_a_conflict_that_can_be_taken(
+    shared: tuple[Machine, Machine, str],
+) -> None:
+    desk, laptop, name = shared
+    for machine in (desk, laptop):
+        machine.keeper.rename(f"Of the {machine.name}", workflow=name)
+        machine.keeper.set_context({"owner": machine.name}, workflow=name)
+    for machine in (desk, laptop, desk):
+        machine.sync()
+    whys = {one["why"] for one in desk.sharing.conflicts()}
+    assert whys == {"title was changed as well", "context.owner was changed as well"}
+    other = desk.sharing.conflicts()[0]["from"]
+    for conflict in desk.sharing.conflicts():
+        desk.sharing.take(conflict["id"])
+    for machine in (desk, laptop):
+        machine.sync()
+    for machine in (desk, laptop):
+        state = machine.keeper.show(workflow=name).state
+        assert (state["title"], state["context"]["owner"]) == (f"Of the {other}", other)
+    assert desk.digests() == laptop.digests()
+
+
 class TestUndo:
     """``undo`` takes back what was done here, never what came from another machine."""
 

@@ -82,6 +82,8 @@ _TASK_ARGS = ("task", "before", "after")
 """Arguments of commands that name a task by its number."""
 _LEAVING = ("advance", "advance_to_branch")
 """Commands that leave the current phase, whichever it is."""
+_SETTING = ("rename_workflow", "set_context", "unset_context", "change_brief")
+"""Commands that replace values, whatever these were."""
 _MEANT = "meant"
 """The argument of a cause that tells tasks by their texts, and the phase that it leaves. On other
 machines, the same number may be another task's, and the phase may have been left."""
@@ -128,7 +130,29 @@ def _meant(state: State, kind: str, args: Fields) -> Fields:
     texts = {str(task["id"]): task["description"] for task in state["tasks"]}
     names = [name for name in _TASK_ARGS if str(args.get(name)) in texts]
     meant = {name: texts[str(args[name])] for name in names}
+    if kind in _SETTING:
+        meant["was"] = _replaced(state, args)
     return {**meant, "phase": state["phase"]} if kind in _LEAVING else meant
+
+
+def _replaced(state: State, args: Fields) -> Fields:
+    """Return the values that a command replaces, by their names; null for one that is not there."""
+    names = [*args.get("values", ()), *args.get("keys", ())]
+    values = {f"context.{name}": state["context"].get(name) for name in names}
+    return {**values, "title": state["title"]} if args.get("title") else values
+
+
+def _lost_value(state: State, args: Fields) -> Refusal | None:
+    """Return the refusal of a command that would replace what another machine has set."""
+    was: Fields = args.get(_MEANT, {}).get("was", {})
+    if not was or state is None:
+        return None
+    new = {f"context.{name}": value for name, value in args.get("values", {}).items()}
+    new["title"] = args.get("title")
+    for name, value in _replaced(state, args).items():
+        if value not in (was.get(name), new.get(name)):
+            return Refusal("conflict", f"{name} was changed as well")
+    return None
 
 
 def _as_meant(state: State, cause: Cause, *, is_known: bool) -> Cause | Refusal:
@@ -139,6 +163,8 @@ def _as_meant(state: State, cause: Cause, *, is_known: bool) -> Cause | Refusal:
     args = {name: value for name, value in cause["args"].items() if name != _MEANT}
     meant: Fields = cause["args"].get(_MEANT, {})
     for name, text in meant.items() if state is not None and not is_known else ():
+        if name == "was":
+            continue
         if name == "phase":
             if state["phase"] != text:
                 return Refusal("conflict", f"{text} was left elsewhere")
@@ -454,6 +480,9 @@ def _carry_out(core: Core, result: Fold, event: SharedEvent) -> State | Refusal:
     try:
         if cause["type"] not in _SETTLING:
             is_known = _knows_all(result, event)
+            lost = None if is_known else _lost_value(result.state, cause["args"])
+            if lost is not None:
+                return lost
             meant = _as_meant(result.state, cause, is_known=is_known)
             if isinstance(meant, Refusal):
                 return meant
