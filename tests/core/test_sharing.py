@@ -52,6 +52,11 @@ class Replica:
     def fold(self):
         return sharing.fold(CORE, sorted(self.events, key=sharing.position_of))
 
+    def settle(self, kind, conflict):
+        """Take or drop a conflict, which nothing is decided about beforehand."""
+        self.do("add_reminder", text=f"{self.name} {kind}s {conflict}")
+        self.events[-1]["cause"] |= {"type": kind, "args": {"conflict": conflict}}
+
 
 def two_replicas():
     first, second = Replica("a"), Replica("b")
@@ -106,6 +111,28 @@ def test_machines_that_let_the_same_work_expire_ask_one_question():
     a_year_later = 1_800_000_000_000
     assert not has_run_out(state, a_year_later)
     assert has_run_out({**state, "conflicts": []}, a_year_later)
+
+
+def test_what_one_drops_and_two_take_is_asked_once_more_and_done_once():
+    first, second = two_replicas()
+    third = Replica("c")
+    third.hear(first)
+    first.do("add_reminder", text="mind the gap")
+    second.do("abandon_workflow", reason="enough")
+    everybody = [first, second, third]
+    for replica in everybody:
+        replica.hear(*everybody)
+    (conflict,) = first.fold().conflicts
+    first.settle(sharing.DROP, conflict["id"])
+    second.settle(sharing.TAKE, conflict["id"])
+    third.settle(sharing.TAKE, conflict["id"])
+    for replica in everybody:
+        replica.hear(*everybody)
+    (again,) = first.fold().conflicts
+    assert again["why"] == "it was dropped elsewhere"
+    first.settle(sharing.TAKE, again["id"])
+    fold = first.fold()
+    assert (fold.state["status"], fold.conflicts) == ("abandoned", [])
 
 
 commands = st.sampled_from(

@@ -174,7 +174,8 @@ class Agent:
         self.unanswered = None
         if receipt.seqs:
             stream = stream or receipt.state.get("id", "_learning")
-            kind = "resume" if receipt.resumed else kind
+            first = self.machine.keeper.store.ledger.event_of_seq(receipt.seqs[0])
+            kind = "resume" if first["type"] == "workflow_resumed" else kind
             self.world.deeds.append(Deed(own_id, kind, stream, mark, self.machine))
 
     def _workflow(self):

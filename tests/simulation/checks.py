@@ -167,7 +167,7 @@ def check_deeds(world, events, folds):
             continue  # It was done on a workflow that ended, and was opened anew.
         fold = folds[stream]
         is_open = sharing.find_conflict(fold.conflicts, deed.id) is not None
-        is_dropped = fold.settled.get(deed.id, [""])[0] == sharing.DROP
+        is_dropped = deed.id in fold.settled and not sharing.is_taken(fold, deed.id)
         times = _times(deed, fold.state)
         if is_open or is_dropped:
             require(not times or deed.kind == "done", deed.kind, deed.id, "took place all the same")

@@ -440,6 +440,18 @@ def find_conflict(conflicts: list[Fields], own_id: object) -> Fields | None:
     return next((conflict for conflict in conflicts if conflict["id"] == own_id), None)
 
 
+def is_taken(result: Fold, cause_id: str) -> bool:
+    """Return whether a refused cause was carried out after all.
+
+    Of two replicas, one may have dropped the conflict while the other one took it. That is asked
+    again, under another id, and then may have been taken.
+    """
+    return any(
+        how == TAKE and conflict["cause"]["id"] == cause_id
+        for how, conflict in result.settled.values()
+    )
+
+
 def _note_conflict(result: Fold, event: SharedEvent, refusal: Refusal) -> None:
     """Add a conflict. What was to be taken, and cannot be, stays the conflict that it was."""
     cause = event["cause"]
@@ -451,8 +463,10 @@ def _note_conflict(result: Fold, event: SharedEvent, refusal: Refusal) -> None:
             result.conflicts = [updated if one is open_one else one for one in result.conflicts]
             return
         if own_id in result.settled:
-            reopened = {**result.settled[own_id][1], "id": cause["id"], "why": refusal.message}
-            result.conflicts = [*result.conflicts, reopened]
+            settled = result.settled[own_id][1]
+            if all(one["cause"]["id"] != settled["cause"]["id"] for one in result.conflicts):
+                reopened = {**settled, "id": cause["id"], "why": refusal.message}
+                result.conflicts = [*result.conflicts, reopened]
             return
     kinds = [conflict["cause"]["type"] for conflict in result.conflicts]
     if cause["type"] == _EXPIRE and _EXPIRE in kinds:
@@ -498,9 +512,9 @@ def _settled(core: Core, result: Fold, event: SharedEvent) -> State | Refusal:
     kind, own_id = cause["type"], cause["args"]["conflict"]
     conflict = find_conflict(result.conflicts, own_id)
     if conflict is None:
-        how = result.settled[own_id][0]
+        how, settled = result.settled[own_id]
         others = {TAKE: "taken", DROP: "dropped"}
-        is_same = how == kind
+        is_same = how == kind or (kind == TAKE and is_taken(result, settled["cause"]["id"]))
         return result.state if is_same else Refusal("already", f"it was {others[how]} elsewhere")
     after = result.state
     if kind == TAKE:
