@@ -19,7 +19,7 @@ MAX_FUNCTION_LINES = 70
 
 ROOMS = (
     ("cli",),
-    ("mcp", "hooks"),
+    ("mcp", "hooks", "web"),
     ("answers",),
     ("install",),
     ("hub", "loops", "initiatives"),
@@ -313,7 +313,7 @@ def test_every_module_is_reached_from_an_entry_point():
 
 
 DECLARING = (
-    "command", "on_workflow", "on_loop", "on_initiative", "on_log", "_tool",
+    "command", "on_workflow", "on_loop", "on_initiative", "on_log", "_tool", "_action",
     "decides", "opens", "evolves",
 )  # fmt: skip
 

@@ -30,6 +30,7 @@ _HOOK_OPTIONS = ("--explain", "--help", "-h")
 """Options with which a person, not a client, runs ``holdfast hook``."""
 _LONG_RUNNING = (
     "--follow", "archive", "export", "import", "log", "mcp", "repair", "run", "verify", "watch",
+    "web",
 )  # fmt: skip
 """Words of commands that run until they are ended, or read the whole ledger."""
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, dict[str, str]] = {
     "Workflows": {
         "start": "workflow", "recipes": "workflow", "status": "workflow", "show": "workflow",
-        "resume": "workflow", "log": "upkeep", "watch": "watch", "complete": "workflow",
-        "abandon": "workflow", "rename": "workflow", "pool": "pool",
+        "resume": "workflow", "log": "upkeep", "watch": "watch", "web": "web",
+        "complete": "workflow", "abandon": "workflow", "rename": "workflow", "pool": "pool",
     },
     "Progress": {
         "advance": "progress", "phase": "progress", "step": "progress", "task": "progress",

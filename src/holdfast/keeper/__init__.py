@@ -1101,3 +1101,14 @@ class Keeper:
 
 def _system_clock_ms() -> int:
     return time.time_ns() // 1_000_000
+    def board(
+        self, *, most: int, before: tuple[str, int] | None = None, most_ended: int = 0
+    ) -> Fields:
+        """Return a page of active workflows without their states, newest activity first.
+
+        ``before`` is the ``next`` of the page before it.
+        """
+        from holdfast.keeper import board
+
+        return board.page(self.session, most, before, most_ended)
+

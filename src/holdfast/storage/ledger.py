@@ -298,6 +298,12 @@ class Ledger:
 
     def has_worktree(self, name: str) -> bool:
         """True if a workflow belongs, or belonged, to a worktree of this name."""
+    def count_up_to(self, most: int, where: str) -> int:
+        """Return the number of streams, or ``most`` if there are more of them."""
+        query = f"SELECT count(*) FROM (SELECT 1 FROM streams WHERE {where} LIMIT {most})"
+        row = self.database.row(query)
+        return row[0] if row is not None else 0
+
         return self.count("worktree = ?", name) > 0
 
     def states(self, where: str, *values: object) -> Iterator[Stream]:

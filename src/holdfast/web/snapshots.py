@@ -1,0 +1,224 @@
+"""What the board shows of one repository, read again only after something there was written.
+
+Whether something was, the file system says: nothing is opened for that. A look that found the
+ledger's files and the records of the shown workflows as they were takes what was read before. What
+time alone changes, such as a workflow that expires, is seen after ``_MAX_AGE_S``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from time import monotonic
+
+from holdfast.answers.events import event_text
+from holdfast.core.refusal import Refusal
+from holdfast.errors import HoldfastError
+from holdfast.hub import Sharing
+from holdfast.initiatives import Initiatives
+from holdfast.keeper.logs import FINAL, initiative_view
+from holdfast.web import cards
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.core.types import Event, Fields
+    from holdfast.keeper import Keeper
+    from holdfast.web.desk import Desk, ListedRepository
+
+    Signs = tuple[object, ...]
+
+PAGE = 60
+"""The number of active workflows on one page of a board, of one repository."""
+_MAX_ENDED, _MAX_EVENTS = 8, 12
+_MAX_AGE_S = 60.0
+_MAX_CARDS = 20_000
+"""The number of workflows whose cards are kept; those of more are made again."""
+_LEDGER_FILES = ("ledger.db", "ledger.db-wal", "hub.json")
+
+
+class Snapshot:
+    """A repository at one moment; ``fault`` says why it could not be read."""
+
+    def __init__(self, repository: ListedRepository) -> None:
+        self.key = repository.key
+        self.name = repository.name
+        self.root = repository.root
+        self.branch = ""
+        self.seq = 0
+        self.cards: list[Fields] = []
+        self.ended: list[Fields] = []
+        self.events: list[Fields] = []
+        self.initiatives: list[Fields] = []
+        self.hub: Fields | None = None
+        self.active = 0
+        self.next: list[object] | None = None
+        self.notes: list[str] = []
+        self.fault = ""
+
+
+class Snapshots:
+    """The newest snapshot of each repository."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._kept: dict[str, tuple[Signs, float, Snapshot]] = {}
+        self._cards: dict[tuple[str, str], tuple[list[object], Fields]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, repository: ListedRepository) -> Snapshot:
+        """Return the repository as it is now."""
+        kept = self._kept.get(repository.home)
+        if kept is not None:
+            signs, at, snapshot = kept
+            if monotonic() - at < _MAX_AGE_S and self.signs(repository) == signs:
+                return snapshot
+        # What is written while it is read may not be seen, so the signs are read before.
+        before = self.signs(repository)
+        snapshot = Snapshot(repository)
+        try:
+            self._fill(snapshot, repository)
+        except (HoldfastError, OSError) as error:
+            snapshot.fault = str(error)
+        paths = self._paths(snapshot)
+        if kept is None or self._paths(kept[2]) != paths:
+            before = _signs(repository, paths)
+        self._kept[repository.home] = before, monotonic(), snapshot
+        return snapshot
+
+    def known(self, repository: ListedRepository) -> Snapshot | None:
+        """Return the last snapshot of a repository, without another look at it."""
+        kept = self._kept.get(repository.home)
+        return None if kept is None else kept[2]
+
+    def signs(self, repository: ListedRepository) -> Signs:
+        """Return what the file system says of the files that a change would write."""
+        kept = self._kept.get(repository.home)
+        return _signs(repository, [] if kept is None else self._paths(kept[2]))
+
+    @staticmethod
+    def _paths(snapshot: Snapshot) -> list[str]:
+        return [path for card in snapshot.cards for path in card["paths"]]
+
+    def page(self, repository: ListedRepository, before: tuple[str, int]) -> Snapshot:
+        """Return a later page of a repository's active workflows, without anything else."""
+        snapshot = Snapshot(repository)
+        try:
+            keeper = self._desk.keeper(repository)
+            self._read_rows(snapshot, repository, keeper, before)
+        except (HoldfastError, OSError) as error:
+            snapshot.fault = str(error)
+        return snapshot
+
+    def _fill(self, snapshot: Snapshot, repository: ListedRepository) -> None:
+        keeper = self._desk.keeper(repository)
+        snapshot.branch = keeper.workspace.branch() or ""
+        self._read_rows(snapshot, repository, keeper, None)
+        for event in keeper.log(limit=_MAX_EVENTS)[::-1]:
+            snapshot.events.append({**_place(repository), **event_row(event)})
+        hub = Sharing(keeper).status()
+        snapshot.hub = hub if hub["hub"] is not None else None
+        if keeper.has_initiatives():
+            snapshot.initiatives = _initiatives(repository, keeper)
+        snapshot.notes = keeper.drain_notes()
+
+    def _read_rows(
+        self, snapshot: Snapshot, repository: ListedRepository, keeper: Keeper,
+        before: tuple[str, int] | None,
+    ) -> None:  # fmt: skip
+        board = keeper.board(most=PAGE, before=before, most_ended=_MAX_ENDED)
+        snapshot.seq, snapshot.active = board["seq"], board["active"]
+        snapshot.next = board["next"]
+        for row in board["rows"]:
+            card = self._card(repository, keeper, row)
+            if card is None or not card["is_active"]:
+                snapshot.active -= 1  # It has run out, or its record was removed.
+                continue
+            holder = row["session"]
+            snapshot.cards.append({
+                **card,
+                **_place(repository),
+                "holder": "" if not holder else holder["id"],
+                "is_live": bool(holder) and holder["id"] in board["live"],
+                "paths": row["paths"],
+            })  # fmt: skip
+        names = ("id", "recipe", "title", "status", "updated_at")
+        for row in board["ended"]:
+            snapshot.ended.append({**_place(repository), **{name: row[name] for name in names}})
+
+    def _card(self, repository: ListedRepository, keeper: Keeper, row: Fields) -> Fields | None:
+        """Return a workflow's card, the one from before if its state is the same."""
+        key = repository.home, row["id"]
+        kept = self._cards.get(key)
+        if kept is not None and kept[0] == row["stamp"]:
+            return kept[1]
+        state = keeper.peek(workflow=row["id"])
+        if isinstance(state, Refusal):
+            return None
+        card = cards.card(state)
+        with self._lock:
+            self._cards[key] = row["stamp"], card
+            while len(self._cards) > _MAX_CARDS:
+                del self._cards[next(iter(self._cards))]
+        return card
+
+
+def _place(repository: ListedRepository) -> Fields:
+    return {"repository": repository.key, "repository_name": repository.name}
+
+
+def _signs(repository: ListedRepository, paths: list[str]) -> Signs:
+    files = [os.path.join(repository.home, name) for name in _LEDGER_FILES]
+    git = os.path.dirname(repository.home)
+    signs: list[object] = [os.path.isdir(repository.root)]
+    for path in [*files, os.path.join(git, "HEAD"), *paths]:
+        try:
+            stat = os.stat(path)
+        except OSError:
+            signs.append(None)
+            continue
+        signs.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return tuple(signs)
+
+
+def event_row(event: Event) -> Fields:
+    """Return an event as the pages show it."""
+    by = event["by"]
+    return {
+        "seq": event["seq"],
+        "at": event["at"],
+        "stream": event["stream"],
+        "is_workflow": not event["stream"].startswith("_"),
+        "type": event["type"],
+        "words": event["type"].replace("_", " "),
+        "text": event_text(event),
+        "surface": by.get("surface") or "",
+        "session": by.get("session") or "",
+    }
+
+
+def _initiatives(repository: ListedRepository, keeper: Keeper) -> list[Fields]:
+    """Return the initiatives that are not over, the current one first."""
+    state = Initiatives(keeper).all()
+    keys = sorted(state["all"], key=lambda key: key != state["current"])
+    open_ones = [key for key in keys if state["all"][key]["status"] not in FINAL]
+    return [
+        {**_place(repository), **_initiative(initiative_view(key, state["all"][key]))}
+        for key in open_ones
+    ]
+
+
+def _initiative(view: Fields) -> Fields:
+    milestones = [
+        {
+            "id": one["id"],
+            "title": one["title"],
+            "status": one["status"],
+            "at": one.get("completed_at") or one.get("started_at") or "",
+            "done": sum(bool(task["done"]) for task in one["tasks"]),
+            "total": len(one["tasks"]),
+            "is_current": one["id"] == view["current_milestone"],
+        }
+        for one in view["milestones"]
+    ]
+    names = ("name", "status", "completed", "total")
+    return {**{name: view[name] for name in names}, "milestones": milestones}
