@@ -145,6 +145,7 @@ class TestConflicts:
             assert conflict["workflow"] == name
             assert conflict["command"] == "abandon workflow (not needed)"
             assert conflict["from"] == "laptop"
+            assert conflict.pop("can_take")
             assert machine.keeper.show(workflow=name).state["conflicts"] == [conflict]
         assert desk.sharing.conflicts() == laptop.sharing.conflicts()
 
@@ -155,7 +156,7 @@ class TestConflicts:
         (conflict,) = desk.sharing.conflicts()
         text = desk.keeper.briefing(workflow=name)
         assert f"CONFLICT {conflict['id'][:8]}: abandon workflow (not needed), from laptop" in text
-        assert f"holdfast conflicts take {conflict['id'][:8]}" in text
+        assert "holdfast conflicts shows which can be taken" in text
         _, notes = desk.keeper.workflows()
         assert "1 conflict between several machines: holdfast conflicts" in notes
 
@@ -196,6 +197,23 @@ class TestConflicts:
             machine.sync()
         assert desk.digests() == laptop.digests()
         assert desk.sharing.conflicts() == laptop.sharing.conflicts()
+
+    def test_what_makes_no_sense_any_more_can_only_be_dropped(
+        self, shared: tuple[Machine, Machine, str]
+    ) -> None:
+        desk, laptop, name = shared
+        desk.keeper.add_tasks(["Check the code"], workflow=name)
+        for machine in (desk, laptop):
+            machine.sync()
+        for machine in (desk, laptop):
+            machine.keeper.complete_task("1", workflow=name)
+        for machine in (desk, laptop, desk):
+            machine.sync()
+        (conflict,) = desk.sharing.conflicts()
+        assert not conflict["can_take"]
+        with pytest.raises(Refused, match=r"1 of .* is completed already") as refused:
+            desk.sharing.take(conflict["id"])
+        assert refused.value.hint.startswith("holdfast conflicts drop")
 
     def test_a_conflict_that_nobody_knows_is_named(
         self, apart: tuple[Machine, Machine, str]

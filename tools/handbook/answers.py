@@ -172,7 +172,8 @@ _LEASE = fields(
 )  # fmt: skip
 _HUB = fields({"kind": words(KINDS), "where": TEXT, "name": TEXT, "fences": FLAG})
 _REPLICA = fields({"replica": TEXT, "name": TEXT, "n": COUNT, "at": TEXT, "own": FLAG})
-_CONFLICT = fields(dict.fromkeys(("id", "workflow", "command", "why", "from", "at"), TEXT))
+_OF_CONFLICT = dict.fromkeys(("id", "workflow", "command", "why", "from", "at"), TEXT)
+_CONFLICT = fields(_OF_CONFLICT)
 _KEYS: dict[str, Schema] = {
     **dict.fromkeys(_LISTS, array(OBJECT)),
     **dict.fromkeys(_NUMBERS, COUNT),
@@ -251,7 +252,7 @@ _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("watch", "workflows"): array(_ref("workflow")),
     ("import", "events"): COUNT,
     ("hub add", "workflows"): array(TEXT),
-    ("conflicts", "conflicts"): array(_CONFLICT),
+    ("conflicts", "conflicts"): array(fields({**_OF_CONFLICT, "can_take": FLAG})),
     ("archive", "events"): COUNT,
     ("delegation list", "summary"): OBJECT,
 }

@@ -334,10 +334,9 @@ def _conflicts(state: Workflow) -> list[str]:
         for conflict in conflicts
     ]
     if lines:
-        first = short_id(conflicts[0]["id"])
         lines.append(
-            f"Settle each conflict: holdfast conflicts take {first} carries it out after all, "
-            f"holdfast conflicts drop {first} --reason TEXT lets it go."
+            "Settle each conflict: holdfast conflicts shows which can be taken (carried out after "
+            "all), and which only dropped (let go)."
         )
     return lines
 

@@ -440,6 +440,18 @@ def find_conflict(conflicts: list[Fields], own_id: object) -> Fields | None:
     return next((conflict for conflict in conflicts if conflict["id"] == own_id), None)
 
 
+def can_take(core: Core, result: Fold, own_id: str, at: str) -> bool:
+    """Return whether a conflict can be taken in this state, by whoever knows all its events."""
+    args: Fields = {"conflict": own_id}
+    cause: Cause = {"id": "", "at": at, "type": TAKE, "args": args, "by": {}}
+    lamport, replica, n = result.position
+    event: SharedEvent = {
+        "replica": replica, "n": n + 1, "lamport": lamport + 1, "seen": result.last,
+        "rules": RULES, "stream": "", "cause": cause,
+    }  # fmt: skip
+    return not isinstance(_carry_out(core, Fold(result.fields()), event), Refusal)
+
+
 def is_taken(result: Fold, cause_id: str) -> bool:
     """Return whether a refused cause was carried out after all.
 

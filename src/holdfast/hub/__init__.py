@@ -234,7 +234,10 @@ class Sharing:
     # Conflicts
 
     def conflicts(self) -> list[Fields]:
-        """Return ``id``, ``workflow``, ``command``, ``why``, ``from`` and ``at`` of each."""
+        """Return ``id``, ``workflow``, ``command``, ``why``, ``from`` and ``at`` of each.
+
+        ``can_take`` is whether it can be taken now; it can always be dropped.
+        """
         return exchange.conflicts(self._session)
 
     def take(self, conflict: str) -> Fields:

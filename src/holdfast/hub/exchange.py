@@ -463,9 +463,15 @@ def _as_believed(shared: Workflow, state: Workflow) -> Workflow:
 
 
 def conflicts(session: Session) -> list[Fields]:
-    """Return the conflicts that are not settled."""
-    events = SharedEvents(session.store.ledger)
-    return [one for stream in events.with_conflicts() for one in events.fold(stream).shown()]
+    """Return the conflicts that are not settled, each with whether it can be taken."""
+    events, at = SharedEvents(session.store.ledger), session.store.now()
+    rows: list[Fields] = []
+    for stream in events.with_conflicts():
+        fold, core = events.fold(stream), aggregate_of(stream)
+        rows += [
+            {**one, "can_take": sharing.can_take(core, fold, one["id"], at)} for one in fold.shown()
+        ]
+    return rows
 
 
 def settle(session: Session, own_id: str, kind: str, reason: str | None) -> Fields:

@@ -237,13 +237,18 @@ def _conflict_lines(screen: Screen, rows: list[Fields]) -> Iterator[str]:
         facts = [f"from {row['from']}", screen.age(row["at"])]
         about = f"{short_id(row['id'])}  {row['workflow']}  {row['command']}"
         yield screen.row("blocked", about, *facts)
-        yield f"    {clean(row['why'])}"
+        only = "" if row["can_take"] else " (can only be dropped)"
+        yield f"    {clean(row['why'])}{only}"
     if not rows:
         yield "There are no conflicts."
         return
     first = clean(short_id(rows[0]["id"]))
+    drop = f"holdfast conflicts drop {first} --reason TEXT   let it go"
+    if not rows[0]["can_take"]:
+        yield f"  next: {drop}"
+        return
     yield f"  next: holdfast conflicts take {first}   carry it out after all"
-    yield f"    or: holdfast conflicts drop {first} --reason TEXT   let it go"
+    yield f"    or: {drop}"
 
 
 _CONFLICT = Parameter(
