@@ -416,8 +416,17 @@ def test_a_rule_that_is_no_expression_is_refused(shared: tuple[Machine, Machine,
     settings.write_text('[hub]\nredact = ["ACME-[0-9"]\n')
     with pytest.raises(Refused, match=r"hub\.redact: not a regular expression"):
         desk.sync()
-    with pytest.raises(Refused, match=r"hub\.redact: 'ACME-.*is not a regular expression"):
+    with pytest.raises(Refused, match=r"hub\.redact: not a regular expression: pattern 1"):
         desk.keeper.remind("anything", workflow=name)
+
+
+def test_a_rule_that_takes_too_long_is_refused(shared: tuple[Machine, Machine, str]) -> None:
+    desk, _, name = shared
+    settings = desk.folder / ".claude" / "holdfast.toml"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('[hub]\nredact = ["(a+)+$"]\n')
+    with pytest.raises(Refused, match=r"hub\.redact: the patterns take more than 2 s"):
+        desk.keeper.remind("a" * 40 + "!", workflow=name)
 
 
 def test_folders_of_the_machine_are_told_from_others_that_begin_alike(

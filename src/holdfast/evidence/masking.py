@@ -196,16 +196,17 @@ _COMPILED = [(hints, re.compile(shape, re.MULTILINE), mask) for hints, shape, ma
 
 _WORKER = """
 import re, resource, sys
-from json import loads
+from json import dumps, loads
 limit = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-text = sys.stdin.buffer.read().decode()
+texts = loads(sys.stdin.buffer.read())
 for number, pattern in enumerate(loads(sys.argv[1])):
     try:
-        text = re.sub(pattern, lambda match: sys.argv[3] if match.group() else "", text)
+        mask = lambda match: sys.argv[3] if match.group() else ""
+        texts = [re.sub(pattern, mask, text) for text in texts]
     except (re.error, RecursionError, OverflowError, MemoryError) as error:
         sys.exit(f"pattern {number + 1}: {error or 'it is too large'}")
-sys.stdout.buffer.write(text.encode())
+sys.stdout.write(dumps(texts))
 """
 
 
@@ -320,31 +321,46 @@ def _without_key_ends(text: str) -> str:
 def _without_matches(text: str, patterns: list[str]) -> str:
     """Mask what the patterns match; mask everything if they are not done in time."""
     try:
-        done = _match(patterns, text)
-    except subprocess.TimeoutExpired:
+        return _replaced([text], patterns, MASK)[0]
+    except _PatternsFailed:
         return _TOO_SLOW
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else _TOO_SLOW
 
 
 def check_patterns(patterns: list[str], key: str) -> None:
     """Raise ``BadSettings`` if one of the patterns of a setting is not a regular expression."""
+    replace_matches([""], patterns, MASK, key)
+
+
+def replace_matches(texts: list[str], patterns: list[str], mask: str, key: str) -> list[str]:
+    """Return texts with ``mask`` in place of what the patterns of a setting match.
+
+    Raise ``BadSettings`` if one is not a regular expression, or they are not done in time.
+    """
     try:
-        done = _match(patterns, "")
+        return _replaced(texts, patterns, mask)
+    except _PatternsFailed as failed:
+        raise settings.BadSettings("the settings", key, str(failed)) from None
+
+
+class _PatternsFailed(Exception):
+    """Patterns could not be used; the message says why."""
+
+
+def _replaced(texts: list[str], patterns: list[str], mask: str) -> list[str]:
+    limits = [str(_MAX_PATTERN_BYTES), mask]
+    try:
+        done = subprocess.run(  # noqa: S603 - this interpreter, with the program above
+            [sys.executable, "-I", "-S", "-c", _WORKER, json_text.dumps(patterns), *limits],
+            input=json_text.dumps(texts).encode(errors="replace"),
+            capture_output=True,
+            timeout=PATTERN_LIMIT_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
-        why = "cannot be compiled in time"
-    else:
-        if done.returncode == 0:
-            return
+        why = f"the patterns take more than {PATTERN_LIMIT_S:.0f} s for a text"
+        raise _PatternsFailed(why) from None
+    if done.returncode:
         why = done.stderr.decode(errors="replace").strip()[-200:]
-    raise settings.BadSettings("the settings", key, f"not a regular expression: {why}")
-
-
-def _match(patterns: list[str], text: str) -> subprocess.CompletedProcess[bytes]:
-    limits = [str(_MAX_PATTERN_BYTES), MASK]
-    return subprocess.run(  # noqa: S603 - this interpreter, with the program above
-        [sys.executable, "-I", "-S", "-c", _WORKER, json_text.dumps(patterns), *limits],
-        input=text.encode(errors="replace"),
-        capture_output=True,
-        timeout=PATTERN_LIMIT_S,
-        check=False,
-    )
+        raise _PatternsFailed(f"not a regular expression: {why}")
+    replaced: list[str] = json_text.loads(done.stdout)
+    return replaced

@@ -18,10 +18,10 @@ from holdfast.storage.ledger import HUB, REPLICA
 from holdfast.storage.shared_events import PUBLISHED, SharedEvents
 from holdfast.system import kernel
 from holdfast.workspace import settings
-from holdfast.workspace.settings import BadSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from holdfast.core.types import Cause, Change, Draft, Fields, SharedEvent
@@ -49,6 +49,8 @@ class Replica:
         self.id = id_of(store)
         self.name: str = hub["name"]
         self._known_patterns: list[str] | None = None
+        self._redacted: dict[str, str] = {}
+        """By a text of this machine: the text that travels."""
 
     def begin(self) -> None:
         """Make sure of this replica's id. A new ledger, and a copy of one, get one of their own."""
@@ -88,7 +90,7 @@ class Replica:
         by = {"name": self.name, "surface": self._store.by["surface"]}
         return {
             "id": request if is_own else f"{request}@{self.id}",
-            "at": at, "type": kind, "args": self._redacted(args), "by": by,
+            "at": at, "type": kind, "args": self._without_secrets(args), "by": by,
         }  # fmt: skip
 
     def travelling(
@@ -130,13 +132,15 @@ class Replica:
 
     def in_full(self, shared: Any, local: Any) -> Any:
         """Return a shared state with the texts of which only a part travelled from here."""
-        return sharing.in_full(shared, local, self._redact) if self._has_secrets(local) else shared
+        if not self._has_secrets(local):
+            return shared
+        return sharing.in_full(shared, local, self._redacting(local))
 
-    def _redacted(self, args: Fields) -> Fields:
+    def _without_secrets(self, args: Fields) -> Fields:
         """Return arguments without this machine's folders, and without what the settings redact."""
         if not self._has_secrets(args):
             return args
-        redacted: Fields = sharing.with_texts(args, self._redact)
+        redacted: Fields = sharing.with_texts(args, self._redacting(args))
         return redacted
 
     def _has_secrets(self, value: Any) -> bool:
@@ -157,21 +161,26 @@ class Replica:
             self._known_patterns = list(dict.fromkeys([*known, *now]))
         return self._known_patterns
 
-    def _redact(self, text: str) -> str:
+    def _redacting(self, value: Any) -> Callable[[str], str]:
+        """Return the function that redacts the texts of a value."""
+        texts: dict[str, str] = {}
+        sharing.with_texts(value, lambda text: texts.setdefault(text, text))
+        fresh = [text for text in texts if text not in self._redacted]
+        redacted = [self._without_folders(text) for text in fresh]
+        if fresh and self._patterns():
+            from holdfast.evidence.masking import replace_matches
+
+            redacted = replace_matches(redacted, self._patterns(), _MASK, "hub.redact")
+        self._redacted.update(zip(fresh, redacted, strict=True))
+        return self._redacted.__getitem__
+
+    def _without_folders(self, text: str) -> str:
         import re
 
         root, home = map(re.escape, self._folders())
         text = re.sub(rf"{root}/(?=[^\s'\"])", "", text)
         text = re.sub(rf"{root}(?![\w.-])", ".", text)
-        if home != "/":
-            text = re.sub(rf"{home}(?![\w.-])", "~", text)
-        for pattern in self._patterns():
-            try:
-                text = re.sub(pattern, lambda match: _MASK if match.group() else "", text)
-            except (re.error, OverflowError, RecursionError) as error:
-                why = f"{pattern!r} is not a regular expression ({error})"
-                raise BadSettings("the settings", "hub.redact", why) from None
-        return text
+        return re.sub(rf"{home}(?![\w.-])", "~", text) if home != "/" else text
 
 
 def id_of(store: Store) -> str:
