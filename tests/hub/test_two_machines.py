@@ -486,6 +486,36 @@ def test_nothing_is_doubled_after_a_backup_was_restored(
     assert desk.digests() == laptop.digests()
 
 
+@pytest.mark.parametrize("is_first", [True, False], ids=["copy first", "desk first"])
+def test_a_copy_of_a_restored_backup_loses_and_doubles_nothing(
+    shared: tuple[Machine, Machine, str], tmp_path: Path, *, is_first: bool
+) -> None:
+    desk, laptop, name = shared
+    home, backup = str(desk.folder / ".git" / "holdfast"), str(tmp_path / "backup")
+    subprocess.run(["cp", "-a", home, backup], check=True)
+    desk.keeper.remind("after the backup", workflow=name)
+    desk.sync()
+    subprocess.run(f"rm -rf {home}/* && cp -a {backup}/. {home}", shell=True, check=True)
+    desk.keeper = Keeper(str(desk.folder))
+    desk.sharing = Sharing(desk.keeper)
+    desk.keeper.add_tasks(["after the restore"], workflow=name)
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-a", str(desk.folder), str(copy)], check=True)
+    keeper = Keeper(str(copy))
+    keeper.add_tasks(["from the copy"], workflow=name)
+    machines = [Sharing(keeper), desk] if is_first else [desk, Sharing(keeper)]
+    for machine in (*machines, laptop, *machines, laptop):
+        machine.sync()
+    added = ["after the restore", "from the copy"]
+    for each in (desk.keeper, laptop.keeper, keeper):
+        state = each.show(workflow=name).state
+        assert sorted(task["description"] for task in state["tasks"][2:]) == added
+        assert state["reminders"] == ["after the backup"]
+        assert Sharing(each).conflicts() == []
+        assert [line["level"] for line in each.verify().lines] == ["ok"]
+    assert desk.digests() == laptop.digests()
+
+
 def test_without_the_hub_everything_goes_on(
     shared: tuple[Machine, Machine, str], tmp_path: Path
 ) -> None:

@@ -323,7 +323,7 @@ def _listed(keyed: Fields, before: State) -> State:
 class Fold:
     """The shared state of a stream after its shared events up to one of them."""
 
-    __slots__ = ("conflicts", "endings", "last", "position", "settled", "state", "work")
+    __slots__ = ("conflicts", "endings", "last", "position", "renamed", "settled", "state", "work")
 
     def __init__(self, fields: Fields | None = None) -> None:
         known: Fields = fields or {}
@@ -341,6 +341,9 @@ class Fold:
         """The highest ``n`` of each replica, of all events."""
         self.settled: dict[str, list[Any]] = known.get("settled", {})
         """By the id of a conflict: how it was settled, and the conflict."""
+        self.renamed: list[str] = known.get("renamed", [])
+        """The ids of the causes of renamed events. Copies of a ledger may each rename the same
+        event; the first one counts."""
 
     def fields(self) -> Fields:
         """Return the fold as JSON stores it."""
@@ -402,7 +405,9 @@ def _add(core: Core, result: Fold, event: SharedEvent, later: list[SharedEvent])
     cause, replica, n = event["cause"], event["replica"], event["n"]
     outcome: State | Refusal
     ends = _ends(result, cause)
-    if event.get("fenced"):
+    if event.get("renamed") and cause["id"] in result.renamed:
+        outcome, ends = result.state, False
+    elif event.get("fenced"):
         outcome = Refusal("conflict", "its lease had been lost by then")
     elif ends and _is_blind(result, event, later):
         outcome = Refusal("conflict", "made without knowing of work on another machine")
@@ -416,6 +421,8 @@ def _add(core: Core, result: Fold, event: SharedEvent, later: list[SharedEvent])
             result.endings = [*result.endings, [replica, n, event["seen"]]]
     result.position = position_of(event)
     result.last = {**result.last, replica: n}
+    if event.get("renamed"):
+        result.renamed = [*result.renamed, cause["id"]]
     if _is_work(event):
         result.work = {**result.work, replica: n}
 

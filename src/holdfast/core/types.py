@@ -261,6 +261,8 @@ class SharedEvent(TypedDict):
     """The lease under which it was made."""
     fenced: NotRequired[bool]
     """True if the lease had been lost by then, as the hub found."""
+    renamed: NotRequired[bool]
+    """True if it was made under a number that the hub has given to another event."""
 
 
 class Command(TypedDict):

@@ -26,6 +26,7 @@ _MAX_NAME_CHARACTERS = 1_000
 _MAX_NUMBER = 2**53
 _DIGITS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = ("n", "lamport", "rules")
+_FLAGS = ("fenced", "renamed")
 _CAUSE_TEXTS = ("id", "at", "type")
 
 
@@ -78,8 +79,9 @@ def flaw_of(event: Any) -> str | None:
             return f"{name} is no number from 1"
     if not _is_number(event.get("epoch", 0), 0):
         return "epoch is no number"
-    if not isinstance(event.get("fenced", False), bool):
-        return "fenced is neither true nor false"
+    for name in _FLAGS:
+        if not isinstance(event.get(name, False), bool):
+            return f"{name} is neither true nor false"
     seen = event.get("seen")
     if not isinstance(seen, dict) or len(seen) > MAX_REPLICAS:
         return "seen is no object, or too large"

@@ -9,6 +9,7 @@ number.
 from __future__ import annotations
 
 import os
+from operator import itemgetter
 
 from holdfast import formats
 from holdfast.core import diff, json_text, sharing
@@ -20,7 +21,7 @@ from holdfast.formats import aggregate_of, is_log, is_workflow
 from holdfast.formats.schema import is_safe, sanitised
 from holdfast.hub.contract import Forked
 from holdfast.hub.events import flaw_of
-from holdfast.keeper.replica import id_of, settings_of
+from holdfast.keeper.replica import id_of, new_id, settings_of
 from holdfast.storage.ledger import ACTIVE, HELD, HUB, MERGED, OWN_STREAM, RENUMBERED
 from holdfast.storage.shared_events import SharedEvents
 
@@ -87,7 +88,7 @@ def exchange(session: Session, hub: Hub, progress: Progress | None = None) -> Ex
         done.pushed = _push(session, hub, pulled.known)
     except Forked as forked:
         with session.transaction() as tx:
-            _take_another_name(tx, forked.n)
+            _rename(tx, forked.replica, forked.n)
         done.pushed = _push(session, hub, pulled.known)
     done.streams = list(dict.fromkeys(done.streams))
     return done
@@ -144,9 +145,7 @@ def take_in(session: Session, events: list[SharedEvent]) -> list[SharedEvent]:
         if replica is None:
             return []
         events = [event for event in events if _is_sound(session, event)]
-        own = [event for event in events if event["replica"] == replica.id]
-        if own:
-            _check_own(tx, replica, own)
+        _check_known(tx, replica, events)
         _settle_records(tx, (event["stream"] for event in events))
         known = replica.events.known()
         fresh: dict[str, list[SharedEvent]] = {}
@@ -186,53 +185,75 @@ def _is_sound(session: Session, event: SharedEvent) -> bool:
     return why is None
 
 
-def _check_own(tx: Transaction, replica: Replica, events: list[SharedEvent]) -> None:
-    """Take another name if the hub has events under ours that we did not make."""
-    last = replica.events.known().get(replica.id, 0)
-    for event in sorted(events, key=lambda event: event["n"]):
-        mine = replica.events.event(replica.id, event["n"]) if event["n"] <= last else None
-        if mine is None or mine["cause"]["id"] != event["cause"]["id"]:
-            _take_another_name(tx, event["n"], max(other["lamport"] for other in events))
-            return
+def _check_known(tx: Transaction, replica: Replica, events: list[SharedEvent]) -> None:
+    """Rename the events here under whose numbers the hub has others.
+
+    This ledger is a copy then, or it was restored from a backup, or it is a copy of such a one.
+    """
+    by_replica: dict[str, list[SharedEvent]] = {}
+    for event in sorted(events, key=itemgetter("n")):
+        by_replica.setdefault(event["replica"], []).append(event)
+    for name, theirs in by_replica.items():
+        first = _first_other(replica, name, theirs)
+        if first is not None:
+            _rename(tx, name, first, max(event["lamport"] for event in theirs))
 
 
-def _take_another_name(tx: Transaction, first: int, lamport: int = 0) -> None:
-    """Let this replica have a new id, and its events from a number on the numbers of that.
+def _first_other(replica: Replica, name: str, theirs: list[SharedEvent]) -> int | None:
+    """Return the number of the first event of a replica that is another one here; else ``None``.
 
-    ``lamport`` is the highest of the events that the hub has under the former id. If a backup of
-    this ledger was restored, these are its own lost ones, and records have shown what they did. So
-    what was done here since comes after them.
+    One of this replica itself must be here.
+    """
+    last = replica.events.known().get(name, 0)
+    first = theirs[0]["n"]
+    here = replica.events.of_replica(name, first - 1, last - first + 1) if first <= last else []
+    ids = {event["n"]: event["cause"]["id"] for event in here}
+    for event in theirs:
+        if event["n"] > last:
+            return event["n"] if name == replica.id else None
+        if ids[event["n"]] != event["cause"]["id"]:
+            return event["n"]
+    return None
+
+
+def _rename(tx: Transaction, name: str, first: int, lamport: int = 0) -> None:
+    """Give the events of a replica that are here, from a number on, to a replica of a new id.
+
+    If ``name`` is this replica's own, that is its id from now on. ``lamport`` is the highest of the
+    events that the hub has under the former id. If a backup was restored, these were lost here, and
+    records have shown what they did. So what was done here since comes after them.
+
+    A copy of this ledger may rename the same events, to another id: see ``Fold.renamed``.
     """
     replica = tx.replica
     assert replica is not None
-    before = replica.id
-    _settle_records(tx, [event["stream"] for event in _own_from(replica, first)])
-    mine = _own_from(replica, first)
+    _settle_records(tx, [event["stream"] for event in _events_from(replica, name, first)])
+    ours = _events_from(replica, name, first)
     tx.begin()
-    replica.renew()
-    replica.events.set_clock(before, lamport)
-    later = max(0, lamport + 1 - mine[0]["lamport"]) if mine else 0
+    own_id = replica.renew() if name == replica.id else new_id()
+    replica.events.set_clock(name, lamport)
+    later = max(0, lamport + 1 - ours[0]["lamport"]) if ours else 0
     renamed: list[SharedEvent] = []
-    for number, event in enumerate(mine, 1):
-        seen = {name: n for name, n in event["seen"].items() if name != before}
-        seen |= {before: first - 1} if first > 1 else {}
-        seen |= {replica.id: number - 1} if number > 1 else {}
-        own: SharedEvent = {**event, "replica": replica.id, "n": number, "seen": seen}
-        renamed.append({**own, "lamport": event["lamport"] + later})
+    for number, event in enumerate(ours, 1):
+        seen = {other: n for other, n in event["seen"].items() if other != name}
+        seen |= {name: first - 1} if first > 1 else {}
+        seen |= {own_id: number - 1} if number > 1 else {}
+        moved: SharedEvent = {**event, "replica": own_id, "n": number, "seen": seen}
+        renamed.append({**moved, "lamport": event["lamport"] + later, "renamed": True})
     if renamed:
-        replaced = [[before, event["n"]] for event in mine]
+        replaced = [[name, event["n"]] for event in ours]
         seq = _insert_apart(tx, {"events": renamed, "replaces": replaced})
-        replica.events.drop((before, event["n"]) for event in mine)
+        replica.events.drop((name, event["n"]) for event in ours)
         replica.events.add(renamed, seq)
         for stream in dict.fromkeys(event["stream"] for event in renamed):
             merge(tx, stream, [], is_whole=True)
     tx.commit()
 
 
-def _own_from(replica: Replica, first: int) -> list[SharedEvent]:
-    """Return this replica's events from a number on."""
-    last = replica.events.known().get(replica.id, 0)
-    return replica.events.of_replica(replica.id, first - 1, max(0, last - first + 1))
+def _events_from(replica: Replica, name: str, first: int) -> list[SharedEvent]:
+    """Return the events of a replica that are here, from a number on."""
+    last = replica.events.known().get(name, 0)
+    return replica.events.of_replica(name, first - 1, max(0, last - first + 1))
 
 
 def _settle_records(tx: Transaction, streams: Iterable[str]) -> None:

@@ -57,11 +57,12 @@ class Replica:
         if not self.id:
             self.renew()
 
-    def renew(self) -> None:
-        """Take a new id."""
-        self.id = os.urandom(6).hex()
+    def renew(self) -> str:
+        """Take a new id, and return it."""
+        self.id = new_id()
         known = {"id": self.id, "place": _place(self._store)}
         self._store.ledger.put_fact(REPLICA, dumps(known))
+        return self.id
 
     def stamp(self, stream: str, cause: Cause) -> SharedEvent:
         """Return the next shared event of this replica."""
@@ -181,6 +182,11 @@ class Replica:
         text = re.sub(rf"{root}/(?=[^\s'\"])", "", text)
         text = re.sub(rf"{root}(?![\w.-])", ".", text)
         return re.sub(rf"{home}(?![\w.-])", "~", text) if home != "/" else text
+
+
+def new_id() -> str:
+    """Return an id for a replica."""
+    return os.urandom(6).hex()
 
 
 def id_of(store: Store) -> str:
