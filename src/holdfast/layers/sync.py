@@ -82,7 +82,7 @@ def _sync_graph(
     else:
         name = target.removeprefix("mcp:")
         delivery = mcp_delivery.deliver(source, name, everything=everything, at_once=at_once)
-        background.say_no_more(source, mcp_delivery.WARNING if delivery["why"] else "")
+        background.notes_of(source).say_no_more(mcp_delivery.WARNING if delivery["why"] else "")
         row["status"] = DELIVERED if delivery["events"] else CURRENT
         row |= {key: delivery[key] for key in ("events", "entities", "seq")}
         if delivery["why"]:
