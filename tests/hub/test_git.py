@@ -447,6 +447,16 @@ class TestWhereItIs:
             meeting.first.push(some("a", 1, 1))
         assert fault.value.code == "hub_refused"
 
+    def test_a_remote_that_has_lost_what_comes_before_is_damaged(self, meeting, remote):
+        meeting.first.push(some("a", 1, 1))
+        tip = refs_of(remote).split()[1]
+        lost = remote / "objects" / tip[:2] / tip[2:]
+        lost.chmod(0o600)
+        lost.write_bytes(b"damaged")
+        with pytest.raises(Fault, match=r"damaged or full, and cannot store .* corrupt") as fault:
+            meeting.first.push(some("a", 2, 2))
+        assert "git fsck" in fault.value.hint
+
     def test_a_folder_and_a_bundle_are_not_public(self, meeting):
         assert meeting.first.is_public() is False
 

@@ -87,6 +87,8 @@ _RACED = (
     "failed to update",
 )  # fmt: skip
 """What git says of a ref that another process has changed meanwhile."""
+_UNABLE = ("missing necessary objects", "unpacker error")
+"""What git says of a remote that has lost what comes before, or cannot write."""
 _NO_LOGIN = re.compile(
     r"could not read Username|prompts disabled|[Aa]uthentication failed|returned error: 40[134]"
     r"|not found|HTTP Basic: Access denied"
@@ -283,14 +285,21 @@ class Mirror:
         for replica in behind:
             reason = answers[replica][1]
             if not any(word in reason for word in _RACED):
-                raise Fault(
-                    "hub_refused",
-                    f"the hub {self.place.where} does not take {REFS}/{replica}"
-                    f" ({self._shown(reason)}); what is recorded here stays here",
-                    "see to the remote's rules for refs, then: holdfast hub sync",
-                )
+                raise self._not_taken(replica, reason, why)
         self._tidy()
         return behind
+
+    def _not_taken(self, replica: str, reason: str, why: str) -> Fault:
+        """Return the fault of a remote that does not take a ref; ``why`` are its own words."""
+        ref, stays = f"{REFS}/{replica}", "what is recorded here stays here"
+        if any(word in reason for word in _UNABLE):
+            reason = f"{reason}: {why.removeprefix('remote: ').strip()}"
+            message = f"the hub {self.place.where} is damaged or full, and cannot store {ref}"
+            hint = "see to the remote (its disk, git fsck), then: holdfast hub sync"
+        else:
+            message = f"the hub {self.place.where} does not take {ref}"
+            hint = "see to the remote's rules for refs, then: holdfast hub sync"
+        return Fault("hub_refused", f"{message} ({self._shown(reason)}); {stays}", hint)
 
     def write_bundle(self, tips: dict[str, str], before: tuple[int, ...]) -> bool:
         """Write the bundle file with these refs; return False if another process changed it.
