@@ -39,6 +39,8 @@ _SECRET_NAMES = (
 )  # fmt: skip
 _SECRET_PARTS = frozenset({"PASS", "PWD", "PAT", "AUTH", "BEARER"})
 """Whole parts of a name, between underscores: in longer words they mean something else."""
+_SEPARATOR = "\n\x1e\n"
+"""Between texts that are masked together; the masks leave it as it is."""
 _WORK_FOLDERS = ("PWD", "OLDPWD")
 _ADDRESS = re.compile(r"://[^\s/@:]{0,256}:([^\s/@]{1,4096})@")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -242,6 +244,33 @@ def masked_claim(fields: Fields, root: str) -> Fields:
     except HoldfastError:
         chosen = mask
     return {key: _masked(value, chosen) for key, value in fields.items()}
+
+
+def masked_texts(value: Json, root: str) -> Json:
+    """Return a value with the secrets in all its texts masked, with the settings for this folder.
+
+    All texts are masked at once. Raise ``BadSettings`` as ``masker`` does.
+    """
+    texts = list(dict.fromkeys(_texts_in(value)))
+    masked = masker(root)(_SEPARATOR.join(texts)).split(_SEPARATOR)
+    if len(masked) != len(texts):  # A secret reached from one text into the next.
+        masked = [masker(root)(text) for text in texts]
+    return _with_texts(value, dict(zip(texts, masked, strict=True)))
+
+
+def _texts_in(value: Json) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    items = list(value.values()) if isinstance(value, dict) else value
+    return [text for item in items for text in _texts_in(item)] if isinstance(items, list) else []
+
+
+def _with_texts(value: Json, texts: dict[str, str]) -> Json:
+    if isinstance(value, str):
+        return texts[value]
+    if isinstance(value, dict):
+        return {key: _with_texts(item, texts) for key, item in value.items()}
+    return [_with_texts(item, texts) for item in value] if isinstance(value, list) else value
 
 
 def _masked(value: Json, mask: Mask) -> Json:
