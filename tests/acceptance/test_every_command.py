@@ -36,7 +36,7 @@ KEYS = {
 
 SERVERS = {"mcp", "mcp memory"}
 """They answer a client, not a command line."""
-OTHERS = {"conflicts drop", "conflicts take", "demo", "doctor", "export", "import"}
+OTHERS = {"conflicts drop", "conflicts take", "demo", "doctor", "export", "import", "pr"}
 """They have tests of their own."""
 
 

@@ -748,7 +748,52 @@ MACHINES = [
     "hub status",
 ]
 
+REPORTS = [
+    (
+        "start dev docs/login.md --title 'Ask | for @ada' --task 'Check the password' "
+        "--task 'Fixes #1: <b>one</b>' --task later"
+    ),
+    "advance --branch feat/login",
+    Write("check.sh", "test -e login.txt\n"),
+    "red -- sh check.sh",
+    Write("login.txt", "A code.\n"),
+    "green",
+    "refactor",
+    Git("add ."),
+    "commit -m 'Check the password'",
+    "task phase 2 green --force --reason 'the test is manual'",
+    "task done 2 --commit HEAD --force --reason 'tested by hand'",
+    "task remove 3",
+    "gate run lint -- sh check.sh",
+    "gate record security_review --also code_simplifier --passed findings=0",
+    "violation add V-1 LOW 'slow | with *many* rows'",
+    "violation add V-2 LOW odd",
+    "violation clear V-2",
+    "report",
+    "report --format pr",
+    "report --format html -o report.html",
+    "report --format pdf",
+    "report nosuch",
+    Look(),
+    Remove("report.html"),
+    "pr",
+    Git("init -q --bare ../../hub.git"),
+    Git("remote add origin ../../hub.git"),
+    "pr --dry-run",
+    "show",
+    Git("push -q origin feat/login"),
+    "pr",
+    "pr --title ''",
+    Git("switch -q main"),
+    "pr dev-58d38a18",
+    "start tdd 'On main'",
+    "pr",
+    "complete -w dev-58d38a18 --force --reason 'merged by hand' --outcome Merged",
+    "report dev-58d38a18 --format pr",
+]
+
 CHAPTERS = {
+    "reports": REPORTS,
     "story": WHOLE_STORY,
     "mistakes": MISTAKES,
     "workflows": WORKFLOWS,

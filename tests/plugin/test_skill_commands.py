@@ -28,10 +28,12 @@ ASKS = {
     *("tests run", "gate run", "red", "green", "refactor", "commit"),
     *("phase approve", "phase skip", "gate waive", "abandon", "trust", "repair"),
     *("loop verify", "loop extend", "loop run"),
+    *("report", "pr"),
     "initiative finish",
     "initiative archive",
 }
-"""What a person decides, or what runs another program: a skill must not do it unasked."""
+"""What a person decides, what runs another program, writes a file or sends anything: a skill must
+not do it unasked."""
 
 each_skill = pytest.mark.parametrize("name", SKILLS)
 

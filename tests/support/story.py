@@ -145,4 +145,5 @@ STORY = [
     ("completion", "completion bash"),
     ("help", "help task done"),
     ("archive", "archive --before 90d --yes"),
+    ("report", "report survey --format pr"),
 ]

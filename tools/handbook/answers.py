@@ -27,6 +27,7 @@ from handbook.schemas import (
     words,
 )
 from holdfast import formats
+from holdfast.answers.documents import REPORT_FORMATS
 from holdfast.core import types as core_types
 from holdfast.hub.contract import KINDS
 
@@ -172,6 +173,16 @@ _LEASE = fields(
 )  # fmt: skip
 _HUB = fields({"kind": words(KINDS), "where": TEXT, "name": TEXT, "fences": FLAG})
 _REPLICA = fields({"replica": TEXT, "name": TEXT, "n": COUNT, "at": TEXT, "own": FLAG})
+_PULL_REQUEST = fields(
+    {
+        **dict.fromkeys(("repository", "title", "body", "base", "head", "remote"), TEXT),
+        "number": {"type": ["integer", "null"]},
+        "url": nullable(TEXT),
+        "draft": FLAG,
+        "status": nullable(words(("success", "pending", "failure"))),
+        "became": words(("planned", "created", "updated", "unchanged")),
+    }
+)
 _OF_CONFLICT = dict.fromkeys(("id", "workflow", "command", "why", "from", "at"), TEXT)
 _CONFLICT = fields(_OF_CONFLICT)
 _KEYS: dict[str, Schema] = {
@@ -244,6 +255,11 @@ _KEYS: dict[str, Schema] = {
     "lease": _LEASE,
     "leases": array(_LEASE),
     "reaped": array(_LEASE),
+    "report": OBJECT,
+    "format": words(REPORT_FORMATS),
+    "text": TEXT,
+    "file": nullable(TEXT),
+    "pull_request": _PULL_REQUEST,
 }
 _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("status", "workflows"): array(_ref("row")),

@@ -42,10 +42,10 @@ _WATCHED = ("unopened", "seq", "mine", "initiative", "layers", "events", "damage
 _OF_ONE_WORKFLOW = (
     *("abandon", "advance", "complete", "files", "gate", "log", "loop", "phase", "read", "remind"),
     *("rename", "resume", "set", "show", "step", "task", "tests", "undo", "unset", "violation"),
-    *("red", "green", "refactor", "commit", "start"),
+    *("red", "green", "refactor", "commit", "start", "report", "pr"),
 )
 """First words of the commands that work on one workflow."""
-_TAKE_AN_ID = ("show", "resume", "log")
+_TAKE_AN_ID = ("show", "resume", "log", "report", "pr")
 """The commands among these that take the workflow's id as their first argument."""
 _COMMANDS = ("holdfast ", "git ", "gh ")
 
@@ -95,6 +95,11 @@ def change(receipt: Receipt) -> Fields:
     """Return the fields of every command that changes a workflow."""
     view = workflow_view(receipt.state, receipt.record)
     return with_notes({"workflow": view, "seqs": list(receipt.seqs)}, receipt.notes)
+
+
+def pull_request(fields: Fields, receipt: Receipt) -> Fields:
+    """Return the fields of ``pr``: the pull request as it was planned or sent."""
+    return {"pull_request": fields, **change(receipt)}
 
 
 def run(receipt: Receipt, what: str, result: Fields, *, is_good: bool) -> Fields:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
         "violation", "kind", "any task", "reminder", "reading", "key", "folder", "yes or no",
-        "hub", "conflict",
+        "hub", "conflict", "report",
     ]  # fmt: skip
     """The kind of thing that a value names, so that it can be completed; empty for free text."""
 
@@ -42,6 +42,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "start": "workflow", "recipes": "workflow", "status": "workflow", "show": "workflow",
         "resume": "workflow", "log": "upkeep", "watch": "watch", "web": "web",
         "complete": "workflow", "abandon": "workflow", "rename": "workflow", "pool": "pool",
+        "report": "report", "pr": "report",
     },
     "Progress": {
         "advance": "progress", "phase": "progress", "step": "progress", "task": "progress",

@@ -106,7 +106,7 @@ def briefing(
         "OPEN": _bullets(_open_tasks(state)),
         "next": _next(state, facts, is_named=is_named),
         "CONFLICTS": _conflicts(state),
-        "PENDING": _pending(state, pushed),
+        "PENDING": _pending(state, pushed, facts),
         "TESTS": _tests(state),
         "FAILED": _failed(state, now, facts),
         "REQUIRED READING": _reading(state, missing, outside),
@@ -341,14 +341,16 @@ def _conflicts(state: Workflow) -> list[str]:
     return lines
 
 
-def _pending(state: Workflow, pushed: str | None) -> list[str]:
+def _pending(state: Workflow, pushed: str | None, facts: Fields | None) -> list[str]:
     lines = []
     if pushed is not None:
         record = command_line("holdfast", "gate", "record", PULL_REQUEST, "-w", state["id"])
+        way = f"Create it if there is none, then: {record} --passed pr_number=N pr_url=URL"
+        if (facts or {}).get("github"):
+            way = f"Create it, or record the one that is there: holdfast pr {state['id']}"
         lines.append(
             f"PULL REQUEST: {quoted(pushed)} has the whole branch, and no pull request is "
-            "recorded. Create it if there is none, then: "
-            f"{record} --passed pr_number=N pr_url=URL"
+            f"recorded. {way}"
         )
     lines += [
         f"PENDING {kind}: {quoted(', '.join(map(str, items)))}"

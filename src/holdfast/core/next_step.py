@@ -373,6 +373,8 @@ def _gate_step(state: Workflow, name: str, facts: Fields | None) -> NextStep:
         about = f"{why_stale(facts)} gate {name} ran; run it again"
         if is_unknown_tree(facts):
             return NextStep(f"{why_stale(facts)} gate {name} ran: see", ["status"], program="git")
+    if taken == CHECK and (facts or {}).get("github"):
+        return NextStep("push the branch, then", ["pr"])
     if taken == CHECK:
         return NextStep(
             "push the branch and create the pull request, then",

@@ -55,6 +55,7 @@ _BLOCK_BYTES = 1 << 20
 _MAX_COUNTED_BYTES = 256 * _BLOCK_BYTES
 """The size of all untracked files together whose lines are counted."""
 _MAX_SUBJECT_COLUMNS = 1_000
+_ID_AND_SUBJECT = f"--format=%H %<({_MAX_SUBJECT_COLUMNS},trunc)%s"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
@@ -221,6 +222,48 @@ def lost_commits(root: str, commits: list[str]) -> list[str]:
     return [commit for commit, row in zip(known, answers, strict=False) if row.endswith(" missing")]
 
 
+def subjects(root: str, commits: list[str]) -> dict[str, str]:
+    """Return the first line of the message of each of these commits that git has, by their ids."""
+    known = "".join(f"{commit}\n" for commit in commits if _COMMIT_ID.fullmatch(commit))
+    words = ("log", "--no-walk=unsorted", "--ignore-missing", "--stdin", _ID_AND_SUBJECT)
+    return dict(
+        _commit_lines(Repository(root).ask(*words, stdin=known.encode()) if known else None)
+    )
+
+
+def commits_between(root: str, base: str, tip: str, most: int) -> list[tuple[str, str]]:
+    """Return the commits after ``base`` up to ``tip`` with their subjects, oldest first.
+
+    They are the newest ``most``; none if git does not have one of the two.
+    """
+    words = ("log", f"--max-count={most}", _ID_AND_SUBJECT, "--end-of-options", f"{base}..{tip}")
+    return _commit_lines(ask(root, *words) if base.isalnum() else None)[::-1]
+
+
+def _commit_lines(output: bytes | None) -> list[tuple[str, str]]:
+    lines = (output or b"").decode(errors="replace").split("\n")
+    pairs = [line.partition(" ") for line in lines if line]
+    return [(commit, subject.strip()) for commit, _, subject in pairs]
+
+
+def has_github(root: str) -> bool:
+    """Return whether a remote leads to a GitHub, and its program ``gh`` is installed."""
+    if which("gh", root) is None:
+        return False
+    addresses = ask(root, "config", "--get-regexp", r"^remote\..*\.url$") or b""
+    return b"github" in addresses
+
+
+def remotes(root: str) -> list[str]:
+    """Return the names of the remotes."""
+    return (ask(root, "remote") or b"").decode(errors="replace").split()
+
+
+def remote_address(root: str, remote: str) -> str:
+    """Return the address that a remote is fetched from; empty if there is none."""
+    return line(root, "ls-remote", "--get-url", "--", remote) or ""
+
+
 def is_descendant(root: str, commit: str, ancestor: str) -> bool:
     """Return True if a commit is the ancestor itself, or comes after it."""
     words = ("merge-base", "--is-ancestor", ancestor, commit)
@@ -228,13 +271,18 @@ def is_descendant(root: str, commit: str, ancestor: str) -> bool:
 
 
 def pushed_to(root: str, branch: str) -> str | None:
-    """Return the remote branch that contains this branch; ``None`` if there is none."""
+    """Return a remote branch that contains this branch; ``None`` if there is none."""
+    return next(iter(copies_of(root, branch)), None)
+
+
+def copies_of(root: str, branch: str) -> list[str]:
+    """Return the remote branches of the same name that contain this branch."""
     tip = line(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
     if tip is None:
-        return None
+        return []
     refs = ask(root, "for-each-ref", "--format=%(refname:short)", "--contains", tip, "refs/remotes")
     names = refs.decode(errors="replace").split("\n") if refs else []
-    return next((name for name in names if name.partition("/")[2] == branch), None)
+    return [name for name in names if name.partition("/")[2] == branch]
 
 
 def pull_request(root: str, branch: str) -> Fields:
@@ -261,7 +309,7 @@ def pull_request(root: str, branch: str) -> Fields:
             return {}
     if b"no pull requests found" in asked.stderr:
         message = f"gate record: gh finds no pull request of {branch}"
-        raise Refused("not_found", message, "gh pr create")
+        raise Refused("not_found", message, "holdfast pr")
     return {}
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.evidence import Evidence
     from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
+    from holdfast.keeper.pull_requests import Form, PullRequests
     from holdfast.keeper.requests import Target
     from holdfast.keeper.session import Change
     from holdfast.keeper.transaction import Transaction
@@ -887,6 +888,21 @@ class Keeper:
         from holdfast.keeper.evidence import Evidence
 
         return Evidence(self.session)
+
+    def report(self, *, workflow: str | None = None) -> Fields:
+        """Return what a workflow did, and what that rests on, as plain data. Change nothing."""
+        from holdfast.keeper import report
+
+        receipt = self.show(workflow=workflow)
+        for note in receipt.notes:
+            self.store.note(note)
+        return report.collect(self.session, receipt.state)
+
+    def pull_requests(self, form: Form) -> PullRequests:
+        """Return what plans and sends pull requests; ``form`` makes their texts of a report."""
+        from holdfast.keeper.pull_requests import PullRequests
+
+        return PullRequests(self.session, lambda workflow: self.report(workflow=workflow), form)
 
     # Upkeep
 

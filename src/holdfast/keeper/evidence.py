@@ -42,6 +42,20 @@ def _never() -> bool:
     return False
 
 
+def look_here(session: Session, workflow: str | None) -> Workflow:
+    """Return the workflow; raise ``Refused`` (elsewhere) if its files are in another worktree.
+
+    What runs here says nothing about the files there.
+    """
+    state = session.look(workflow)
+    if state["worktree"] != session.workspace.name:
+        root = session.workspace.root_of(state["worktree"])
+        message = f"{state['id']} is active {whereabouts(state['worktree'], root)}"
+        hint = f"go on there, or bring it here: holdfast resume {state['id']}"
+        raise Refused("elsewhere", message, hint)
+    return state
+
+
 class Evidence:
     """Run, look up or claim evidence for a session. ``keeper.evidence()`` opens it.
 
@@ -57,17 +71,7 @@ class Evidence:
         return self._session.peek_repeat(target.get("id"), request_digest)
 
     def _look_here(self, target: Target) -> Workflow:
-        """Return the workflow; raise ``Refused`` (elsewhere) if its files are in another worktree.
-
-        What runs here says nothing about the files there.
-        """
-        state = self._session.look(target.get("workflow"))
-        if state["worktree"] != self._workspace.name:
-            root = self._workspace.root_of(state["worktree"])
-            message = f"{state['id']} is active {whereabouts(state['worktree'], root)}"
-            hint = f"go on there, or bring it here: holdfast resume {state['id']}"
-            raise Refused("elsewhere", message, hint)
-        return state
+        return look_here(self._session, target.get("workflow"))
 
     def _check_whose(self, state: Workflow, tried: str, command: GateCommand) -> None:
         """Raise ``Refused`` (untrusted) if nobody named a command, and only others have run it.

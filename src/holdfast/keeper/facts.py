@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from holdfast.core.selection import whereabouts
 from holdfast.core.workflow import is_active, next_phases, remaining_phases
-from holdfast.core.workflow.needs import needs_of, was_run
+from holdfast.core.workflow.needs import (
+    CHECK,
+    PULL_REQUEST,
+    evidence_of,
+    is_passed,
+    needs_of,
+    was_run,
+)
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -59,11 +66,21 @@ class Facts:
         if any(need in _OF_TREE for need in needs) or not remaining_phases(state):
             tree = tree or self.tree(state)
             facts |= {} if tree is None else {"tree": tree}
+        if self._awaits_pull_request(state):
+            from holdfast.evidence import git
+
+            facts |= {"github": True} if git.has_github(self._workspace.root) else {}
         if "notes_file" in state:
             from holdfast.adopt.unknown_workflows import over_reason
 
             facts["notes_over"] = over_reason(self._workspace, state)
         return facts or None
+
+    def _awaits_pull_request(self, state: Workflow) -> bool:
+        """Return whether the gate of the last phase is a pull request that is not there yet."""
+        if PULL_REQUEST not in state["gates"] or remaining_phases(state):
+            return False
+        return evidence_of(state, PULL_REQUEST) == CHECK and not is_passed(state, PULL_REQUEST)
 
     def of_git(self, state: Workflow) -> Fields:
         """Return what a phase may need of git. The commit must follow the workflow's base."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.answers.documents import REPORT_FORMATS
 from holdfast.cli.answer import Answer
 from holdfast.cli.main import open_keeper
 from holdfast.cli.parser import GROUPS, Parameter, Usage, WordReader, command, load_all, next_words
@@ -302,6 +303,7 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
     "shell": lambda _reader, _: _plain(SHELLS),
     "agent": lambda _reader, _: _plain(AGENTS),
     "severity": lambda _reader, _: _plain(SEVERITIES),
+    "report": lambda _reader, _: _plain(REPORT_FORMATS),
     "yes or no": lambda _reader, _: _plain(("yes", "no")),
     "violation": lambda reader, _: [
         (violation["code"], _short(violation["details"]))

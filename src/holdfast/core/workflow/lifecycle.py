@@ -740,6 +740,13 @@ def overruled(state: Workflow, skipped: Fields) -> str:
 
     ``skipped`` is what was pending when it was completed by force.
     """
+    lists = overruled_by_kind(state, skipped)
+    parts = [f"{how}: {', '.join(names)}" for how, names in lists.items()]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def overruled_by_kind(state: Workflow, skipped: Fields) -> dict[str, list[str]]:
+    """Return what was not shown to be done, by kind: ``forced``, ``skipped``, ``waived``, ..."""
     phases = state["phases"]
     lists = {
         "forced": short_names(skipped),
@@ -756,8 +763,7 @@ def overruled(state: Workflow, skipped: Fields) -> str:
     }
     if "differs" in state["recipe"]:
         lists["recipe"] = [state["recipe"]["differs"]]
-    parts = [f"{how}: {', '.join(names)}" for how, names in lists.items() if names]
-    return f" ({'; '.join(parts)})" if parts else ""
+    return {how: names for how, names in lists.items() if names}
 
 
 def _is_passed_over(state: Workflow, phase: Phase) -> bool:
