@@ -114,7 +114,8 @@ def waits(state: Workflow) -> list[Fields]:
     for task in state["tasks"]:
         if task["status"] in STUCK:
             what = "is blocked" if task["status"] == "blocked" else "ran out of iterations"
-            text = _why(f"{task['id']} {what}", task)
+            kind = "unit" if state["recipe"]["format"] == "loop" else "task"
+            text = _why(f"{kind} {task['id']} {what}", task)
             rows.append({"kind": "unblock_task", "task": task["id"], "text": text})
     rows += [
         {

@@ -53,8 +53,11 @@ class ListedRepository:
 class Desk:
     """Opens keepers of this person's repositories, and runs functions with them."""
 
-    def __init__(self, folder: str, *, is_person: bool) -> None:
+    def __init__(
+        self, folder: str, *, is_person: bool, clock_ms: Callable[[], int] | None = None
+    ) -> None:
         self._folder = folder
+        self._clock_ms = clock_ms
         self._is_person = is_person
         self._listed: dict[str, ListedRepository] = {}
         self._listed_at: float | None = None
@@ -133,7 +136,10 @@ class Desk:
         if not os.path.isdir(repository.root):
             message = f"the folder {repository.root} is gone"
             raise Fault("storage", message, "bring it back, or open another repository")
-        return Keeper(repository.root, by="web", share=before, is_person=self._is_person)
+        return Keeper(
+            repository.root, by="web", share=before, is_person=self._is_person,
+            clock_ms=self._clock_ms,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Wait for the change that is being made, and take no more of them."""

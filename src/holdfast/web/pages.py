@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     from holdfast.web.desk import Desk
     from holdfast.web.pairing import Pairing
     from holdfast.web.security import Door, Visitor
+    from holdfast.web.snapshots import Snapshot
 
     Handler = Callable[[Request], Awaitable[Response]]
 
 _HERE = os.path.dirname(__file__)
 _MAX_WORDS_CHARS = 200
 _MAX_RESULTS = 50
+_MAX_BOARDS = 16
 _BRIEF_CHARS = 12
 _PARTS = (("now", ""), ("history", "/history"), ("briefing", "/briefing"), ("time travel", "/at"))
 _STATUS = {"not_found": 404, "needs_person": 403, "busy": 503}
@@ -64,6 +66,8 @@ class Pages:
         self._snapshots = Snapshots(desk)
         self.live = Live(desk, self._snapshots)
         self._templates = self._environment()
+        self._boards: dict[tuple[object, ...], tuple[list[Snapshot], bytes]] = {}
+        """Boards as they were rendered: a live page asks for its own again and again."""
 
     def application(self) -> ASGIApp:
         """Return the whole application, with the guard in front."""
@@ -172,12 +176,25 @@ class Pages:
     async def _board(self, request: Request) -> Response:
         key = request.query_params.get("repository", "")
         before = _cursor(request.query_params.get("before", ""))
-        board = await self._desk.read(views.board, self._snapshots, key, before)
+        shown = await self._desk.read(views.look, self._snapshots, key, before)
+        visitor: Visitor = request.scope["visitor"]
+        minute = self._clock_ms() // 60_000
+        of_page = (visitor.form_word, visitor.is_paired, str(request.url.query), minute)
+        kept = self._boards.get(of_page)
+        if kept is not None and kept[0] == shown and visitor.said is None:
+            return HTMLResponse(kept[1])
+        is_kept = visitor.said is None
+        board = await self._desk.read(views.board, self._snapshots, shown)
         repository = next((one for one in board["repositories"] if key and one["key"] == key), None)
-        return self._render(
+        response = self._render(
             request, "board.html", page="board", board=board, repository=repository,
             before=before, watch=key or "*",
         )  # fmt: skip
+        if is_kept:
+            self._boards[of_page] = shown, bytes(response.body)
+            while len(self._boards) > _MAX_BOARDS:
+                del self._boards[next(iter(self._boards))]
+        return response
 
     async def _live(self, _request: Request) -> Response:
         return StreamingResponse(self.live.listen(), media_type="text/event-stream")
@@ -235,10 +252,10 @@ class Pages:
     async def _try_code(self, request: Request) -> Response:
         visitor: Visitor = request.scope["visitor"]
         if self._pairing.pair(visitor, request.scope["form"].get("code", "")):
-            visitor.said = {"kind": "good", "text": "This browser is paired."}
+            visitor.say("This browser is paired.", is_good=True)
             return RedirectResponse("/", 303)
         hint = "the terminal shows the code that is valid now"
-        visitor.said = {"kind": "bad", "text": "That is not the code.", "hint": hint}
+        visitor.say("That is not the code.", hint, is_good=False)
         return RedirectResponse("/pair", 303)
 
     async def _do(self, request: Request) -> Response:
@@ -253,9 +270,9 @@ class Pages:
                 params["key"], actions.carry_out, name, params["workflow"], form
             )
         except HoldfastError as error:
-            visitor.said = {"kind": "bad", "text": _sentence(error.message), "hint": error.hint}
+            visitor.say(_sentence(error.message), error.hint, is_good=False)
         else:
-            visitor.said = {"kind": "good", "text": " ".join([done, *notes])}
+            visitor.say(" ".join([done, *notes]), is_good=True)
         return RedirectResponse(back, 303)
 
 

@@ -61,6 +61,10 @@ class Visitor:
         self.said: dict[str, str] | None = None
         """What the next page says first: what came of a form."""
 
+    def say(self, text: str, hint: str = "", *, is_good: bool) -> None:
+        """Have the next page say first what came of a form."""
+        self.said = {"kind": "good" if is_good else "bad", "text": text, "hint": hint}
+
 
 class Door:
     """Who is let in: the token of the address, and the browsers that have shown it."""

@@ -49,14 +49,14 @@ class Site:
         token = self._door.ticket() if once else self._door.token
         return f"http://{self._host}:{self.port}/?token={token}"
 
-    def serve(self) -> None:
-        """Serve until SIGINT or SIGTERM."""
+    def serve(self, begin: Callable[[], None]) -> None:
+        """Serve until SIGINT or SIGTERM; call ``begin`` once these end it well."""
         try:
-            asyncio.run(self._serve())
+            asyncio.run(self._serve(begin))
         finally:
             self._desk.close()
 
-    async def _serve(self) -> None:
+    async def _serve(self, begin: Callable[[], None]) -> None:
         pages = Pages(self._desk, self._door, self._pairing, lambda: time.time_ns() // 1_000_000)
         config = uvicorn.Config(
             pages.application(), log_config=None, access_log=False, server_header=False,
@@ -74,6 +74,7 @@ class Site:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end)
+        begin()
         await server.serve(sockets=[self._socket])
 
 
@@ -84,7 +85,7 @@ def is_loopback(host: str) -> bool:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    server = socket.socket(family, socket.SOCK_STREAM)
+    server = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind((host, port))

@@ -11,23 +11,23 @@ import os
 import threading
 from time import monotonic
 
-from holdfast.answers.events import event_text
 from holdfast.core.refusal import Refusal
 from holdfast.errors import HoldfastError
 from holdfast.hub import Sharing
 from holdfast.initiatives import Initiatives
 from holdfast.keeper.logs import FINAL, initiative_view
 from holdfast.web import cards
+from holdfast.web.event_words import event_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Event, Fields
+    from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
     from holdfast.web.desk import Desk, ListedRepository
 
     Signs = tuple[object, ...]
 
-PAGE = 60
+PAGE = 48
 """The number of active workflows on one page of a board, of one repository."""
 _MAX_ENDED, _MAX_EVENTS = 8, 12
 _MAX_AGE_S = 60.0
@@ -178,22 +178,6 @@ def _signs(repository: ListedRepository, paths: list[str]) -> Signs:
             continue
         signs.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return tuple(signs)
-
-
-def event_row(event: Event) -> Fields:
-    """Return an event as the pages show it."""
-    by = event["by"]
-    return {
-        "seq": event["seq"],
-        "at": event["at"],
-        "stream": event["stream"],
-        "is_workflow": not event["stream"].startswith("_"),
-        "type": event["type"],
-        "words": event["type"].replace("_", " "),
-        "text": event_text(event),
-        "surface": by.get("surface") or "",
-        "session": by.get("session") or "",
-    }
 
 
 def _initiatives(repository: ListedRepository, keeper: Keeper) -> list[Fields]:

@@ -12,7 +12,7 @@ from holdfast.core.workflow.lifecycle import other_context
 from holdfast.core.workflow.needs import RUN
 from holdfast.errors import Refused
 from holdfast.web import cards
-from holdfast.web.snapshots import Snapshot, event_row
+from holdfast.web.event_words import event_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields, Json, Workflow
     from holdfast.keeper import Keeper, Receipt
     from holdfast.web.desk import Desk, ListedRepository
-    from holdfast.web.snapshots import Snapshots
+    from holdfast.web.snapshots import Snapshot, Snapshots
 
 _MAX_ENDED, _MAX_EVENTS, _MAX_WAITS = 8, 12, 40
 HISTORY = 200
@@ -29,8 +29,6 @@ HISTORY = 200
 MAX_HISTORY = 5_000
 _MAX_VALUE_CHARS = 400
 _MAX_CHANGES = 300
-_ABOUT = ("task", "phase", "gate", "tests", "loop", "unit", "session", "record", "violation")
-"""The words in the names of events by which a timeline tells them apart."""
 
 
 def workflow_path(key: str, workflow: str) -> str:
@@ -41,19 +39,25 @@ def workflow_path(key: str, workflow: str) -> str:
 # The board
 
 
-def board(desk: Desk, snapshots: Snapshots, key: str, before: tuple[str, int] | None) -> Fields:
-    """Return everything on the board, of one repository or of all; raise ``Refused``."""
-    listed = desk.list()
-    chosen = [desk.find(key)] if key else listed
+def look(
+    desk: Desk, snapshots: Snapshots, key: str, before: tuple[str, int] | None
+) -> list[Snapshot]:
+    """Return what the board of one repository, or of all, is made of; raise ``Refused``.
+
+    The same objects are returned for as long as nothing has changed.
+    """
+    chosen = [desk.find(key)] if key else desk.list()
     if before is not None:
-        shown = [snapshots.page(repository, before) for repository in chosen]
-    else:
-        shown = [snapshots.of(repository) for repository in chosen]
+        return [snapshots.page(repository, before) for repository in chosen]
+    return [snapshots.of(repository) for repository in chosen]
+
+
+def board(desk: Desk, snapshots: Snapshots, shown: list[Snapshot]) -> Fields:
+    """Return everything on the board."""
     known = {snapshot.key: snapshot for snapshot in shown}
-    found = _merged(shown)
     return {
-        **found,
-        "repositories": [_listed(repository, known, snapshots) for repository in listed],
+        **_merged(shown),
+        "repositories": [_listed(repository, known, snapshots) for repository in desk.list()],
         "faults": [{"name": s.name, "text": s.fault} for s in shown if s.fault],
         "more": [
             {"name": s.name, "href": "/?" + urlencode({"repository": s.key, "before": _cursor(s)})}
@@ -126,7 +130,10 @@ def _lanes(all_cards: list[Fields]) -> list[Fields]:
         columns = [{"name": name, "cards": at[name]} for name in names]
         if rest:
             columns.append({"name": "no phase", "cards": rest})
-        lanes.append({"recipe": recipe, "count": len(own), "phases": columns})
+        is_narrow = sum(bool(column["cards"]) for column in columns) == 1
+        lanes.append(
+            {"recipe": recipe, "count": len(own), "phases": columns, "is_narrow": is_narrow}
+        )
     return sorted(lanes, key=lambda lane: -int(lane["count"]))
 
 
@@ -251,9 +258,7 @@ def history(desk: Desk, key: str, workflow: str, most: int) -> Fields:
 
 
 def _history_row(href: str, event: Event) -> Fields:
-    row = event_row(event)
-    about = next((word for word in _ABOUT if word in row["type"]), "other")
-    return {**row, "href": f"{href}/at?seq={row['seq']}", "about": about}
+    return {**event_row(event), "href": f"{href}/at?seq={event['seq']}"}
 
 
 def briefing(desk: Desk, key: str, workflow: str) -> Fields:

@@ -56,10 +56,13 @@ def web(args: Arguments) -> Answer:
         host, port, os.getcwd(), show_code=show_code, why_not_pair=why_not,
         is_person=_client() is None,
     )  # fmt: skip
-    _announce(site, args, codes[0] if codes else "", why_not, is_local=is_loopback(host))
-    if not args["no_open"] and not args["json"]:
-        _open_browser(site)
-    site.serve()
+
+    def begin() -> None:
+        _announce(site, args, codes[0] if codes else "", why_not, is_local=is_loopback(host))
+        if not args["no_open"] and not args["json"]:
+            _open_browser(site)
+
+    site.serve(begin)
     return Silence()
 
 
