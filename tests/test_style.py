@@ -72,7 +72,7 @@ MAY_READ = {
     "storage/database.py": "the kernel's list of mounts, a script of the package, a copy of ours",
     "layers/graph/stdio_client.py": "what a Memory server sends, at most _MAX_ANSWER_BYTES",
     **dict.fromkeys(
-        ("system/kernel.py", "system/process_tree.py", "keeper/session.py"),
+        ("system/kernel.py", "system/process_tree.py"),
         "files of the kernel about processes and locks",
     ),
 }

@@ -14,6 +14,7 @@ from holdfast.keeper.evidence import Evidence
 from holdfast.keeper.logs import Delegations, Interviews
 from holdfast.layers.memory import Memory
 from holdfast.loops import Loops
+from holdfast.system import kernel
 
 COMMANDS = load_all()
 METHODS = {
@@ -343,16 +344,16 @@ def test_a_client_that_got_the_number_of_another_is_not_that_client(open_keeper,
     one = open_keeper(session="before", pid=os.getpid()).start("tdd", "one").state
     open_keeper().start("tdd", "two")
     assert open_keeper(session="after", pid=os.getpid()).current_workflow()["id"] == one["id"]
-    born = sessions._born(os.getpid())
-    monkeypatch.setattr(sessions, "_born", lambda _pid: born + 1)
+    born = kernel.birth(os.getpid())
+    monkeypatch.setattr(kernel, "birth", lambda _pid: born + 1)
     assert open_keeper(session="after", pid=os.getpid()).current_workflow().code == "ambiguous"
 
 
 def test_a_process_is_known_by_when_it_was_started():
     with subprocess.Popen(["sleep", "60"]) as child:
-        assert sessions._born(child.pid) == sessions._born(child.pid) > sessions._born(1)
+        assert kernel.birth(child.pid) == kernel.birth(child.pid) > kernel.birth(1)
         child.kill()
-    assert sessions._born(child.pid) is None
+    assert kernel.birth(child.pid) is None
 
 
 def test_a_clock_that_went_back_expires_nothing(open_keeper, clock):

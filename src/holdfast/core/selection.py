@@ -12,6 +12,7 @@ from holdfast.core.time import is_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from holdfast.core.types import Fields, Workflow
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 ACTIVE = ("in_progress", "blocked")
 MAX_NAMED = 5
 """The number of candidates in a message. The JSON answer has all of them."""
+SESSION_LIVES = "1h"
+"""The time that a session whose process is unknown counts as live after its last change."""
 _MADE_ID, _SHORT_ID = 24, 8
 """The length of an id that Holdfast makes, and of its beginning, which is shown."""
 _EXPIRY = "expire workflow"
@@ -112,6 +115,39 @@ def whereabouts(worktree: str, root: str | None) -> str:
 def may_be_same(born: int | None, other: int | None) -> bool:
     """Return whether two processes with one pid may be the same process, by their start times."""
     return born is None or other is None or born == other
+
+
+def live_sessions(
+    rows: list[Fields],
+    leases: dict[str, tuple[str, bool]],
+    now_ms: int,
+    is_running: Callable[[int, int | None], bool],
+) -> set[str]:
+    """Return the ids of the sessions in these rows that still run.
+
+    ``leases`` has the holder of each stream that was taken from the pool, and whether the lease
+    runs: for as long, its holder counts as live. ``is_running`` tells it of a process, by its
+    number and start.
+    """
+    live = set()
+    running: dict[tuple[int, int | None], bool] = {}
+    for row in rows:
+        binding = row["session"]
+        if not binding or row["status"] not in ACTIVE:
+            continue
+        holder, is_held = leases.get(row["id"], ("", False))
+        if holder == binding["id"]:
+            is_live = is_held
+        elif "pid" in binding:
+            process = (binding["pid"], binding.get("born"))
+            if process not in running:
+                running[process] = is_running(*process)
+            is_live = running[process]
+        else:
+            is_live = not is_past(now_ms, row["updated_at"], SESSION_LIVES)
+        if is_live:
+            live.add(binding["id"])
+    return live
 
 
 def choose(rows: list[Fields], asker: Asker, live: set[str]) -> Fields | Refusal:

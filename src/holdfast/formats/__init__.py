@@ -18,9 +18,12 @@ from __future__ import annotations
 
 from holdfast.core import json_text, workflow
 from holdfast.core.json_text import HEX_DIGITS, digest
+from holdfast.core.next_step import current_task
 from holdfast.core.record_formats import FORMATS, format_of, spec_of
 from holdfast.core.time import epoch_ms, iso
 from holdfast.core.workflow import find_phase, is_floating, is_news, unread
+from holdfast.core.workflow.evidence import must_fail
+from holdfast.core.workflow.needs import CHECK, RUN, is_passed, shows_failure, unmet, waived_gates
 from holdfast.core.workflow.tasks import MAX_TASKS
 from holdfast.formats.schema import Invalid, is_safe
 from holdfast.system.disk import FOLDER, MAX_RECORD_BYTES, ODD
@@ -56,6 +59,8 @@ _NEWS = (
 )  # fmt: skip
 """Events of logs that change the project's memory file."""
 KEY = "_holdfast"
+_MAX_GLANCE = 200
+"""The number of characters of a text that a status line is given."""
 MAX_ADOPTED_BYTES = MAX_RECORD_BYTES // 2
 """The largest record that is adopted. The rest of the limit is for the work that follows."""
 _MAX_ADOPTED_DEPTH = json_text.MAX_DEPTH - 8
@@ -270,6 +275,10 @@ class Aggregate:
         """Return the columns that select and list the aggregate."""
         return {}
 
+    def glance(self, _state: State) -> str:
+        """Return what a status line shows of the aggregate; empty if it shows nothing."""
+        return ""
+
     def render(self, state: State, ledger: str, seq: int, event_hash: str) -> bytes:
         """Return the bytes of the record."""
         document, rest = self.record_format(state).render(state)
@@ -425,6 +434,44 @@ class WorkflowAggregate(Aggregate):
             "created_at": state["created_at"],
             "updated_at": state["updated_at"],
         }
+
+    def glance(self, state: State) -> str:
+        """Return what a status line shows besides the columns, as JSON; empty after the end.
+
+        It is stored with each change, because a status line has no time to work it out.
+        """
+        try:
+            return json_text.dumps(_glance(state)) if workflow.is_active(state) else ""
+        except _UNFIT:
+            return ""  # An imported event has given the state fields of other kinds.
+
+
+def _glance(state: Workflow) -> Fields:
+    gates, tests = state["gates"], state["tests"]
+    task, phase = current_task(state), find_phase(state, state["phase"])
+    shown: Fields = {}
+    if task is not None:
+        number, text = state["tasks"].index(task) + 1, task["description"][:_MAX_GLANCE]
+        shown["task"] = [number, text, task["status"]]
+    if shows_failure(tests):
+        shown["failing"] = len(tests.get("failing_tests") or ())
+        shown["is_red_asked"] = must_fail(state)
+    if gates:
+        waived = waived_gates(state)
+        passed = [name for name in gates if name not in waived and is_passed(state, name)]
+        claimed = [name for name in passed if gates[name].get("evidence") not in (RUN, CHECK)]
+        failed = [name for name in gates if gates[name].get("passed") is False]
+        shown["gates"] = [len(passed), len(claimed), len(waived), len(gates)]
+        shown["failed"] = [name[:_MAX_GLANCE] for name in failed if name not in waived]
+    if "approval" in unmet(state):
+        shown["approval"] = True
+    if questions := [each for each in state.get("questions", ()) if each["status"] == "open"]:
+        shown["questions"] = len(questions)
+    if conflicts := state.get("conflicts"):
+        shown["conflicts"] = len(conflicts)
+    if phase is not None and phase["status"] == "blocked":
+        shown["blocked"] = str(phase.get("reason") or "")[:_MAX_GLANCE]
+    return shown
 
 
 class LogAggregate(Aggregate):

@@ -20,7 +20,8 @@ from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.hub import exchange
 from holdfast.hub.contract import GIT, KINDS, LATER, POSTGRES
 from holdfast.keeper.replica import id_of, settings_of
-from holdfast.storage.ledger import ACTIVE, HUB, POOL
+from holdfast.storage import ACTIVE, POOL
+from holdfast.storage.ledger import HUB
 from holdfast.storage.shared_events import SharedEvents
 
 TYPE_CHECKING = False

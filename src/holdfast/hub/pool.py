@@ -21,8 +21,9 @@ from holdfast.hub.contract import Held
 from holdfast.keeper import leases
 from holdfast.keeper.order import after_of, check_order
 from holdfast.keeper.requests import fingerprint
+from holdfast.storage import ACTIVE, POOL
 from holdfast.storage.leases import Leases
-from holdfast.storage.ledger import ACTIVE, HUB, POOL
+from holdfast.storage.ledger import HUB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -601,6 +601,7 @@ def _rebuild_tables(ledger: Ledger, before: list[Row]) -> set[str]:
                 broken.add(stream)
             if state is not None:
                 ledger.put_stream(row, state)
+                ledger.put_glance(stream, aggregate_of(stream).glance(state))
     SharedEvents(ledger).rebuild()
     return broken
 

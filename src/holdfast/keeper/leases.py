@@ -18,8 +18,8 @@ import os
 from holdfast.core.refusal import shell_word
 from holdfast.core.time import iso
 from holdfast.errors import Refused
+from holdfast.storage import LOST, POOL
 from holdfast.storage.leases import Leases
-from holdfast.storage.ledger import POOL
 from holdfast.system.detached import start_detached
 
 TYPE_CHECKING = False
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from holdfast.keeper.store import Store
     from holdfast.keeper.transaction import Transaction
 
-_LOST = "lost "
-"""The beginning of the name of the fact that has the workflow which a session lost to another."""
 ELSEWHERE = 0
 """The time of a lease that a session of another machine has, and renews there."""
 _TRY_AGAIN_MS = 15_000
@@ -151,13 +149,13 @@ def note_loss(store: Store, tx: Transaction, stream: str, holder: str) -> None:
     own = [other.row for other in store.ledger.active_of_session(holder, None)]
     newest = max(own, key=lambda row: int(row["session"].get("seq", 0)), default=None)
     if newest is None or newest["id"] == stream:
-        tx.put_fact(f"{_LOST}{holder}", stream)
+        tx.put_fact(f"{LOST}{holder}", stream)
 
 
 def forget_loss(session: Session, tx: Transaction) -> None:
     """Forget which workflow this session lost: it works on another one now."""
-    if session.id and session.store.ledger.fact(f"{_LOST}{session.id}"):
-        tx.put_fact(f"{_LOST}{session.id}", "")
+    if session.id and session.store.ledger.fact(f"{LOST}{session.id}"):
+        tx.put_fact(f"{LOST}{session.id}", "")
 
 
 def lost_by(session: Session, own: Sequence[Fields]) -> Refusal | None:
@@ -168,7 +166,7 @@ def lost_by(session: Session, own: Sequence[Fields]) -> Refusal | None:
     from holdfast.core.refusal import Refusal
 
     ledger = session.store.ledger
-    stream = ledger.fact(f"{_LOST}{session.id}") if session.id else ""
+    stream = ledger.fact(f"{LOST}{session.id}") if session.id else ""
     if not stream:
         return None
     lease, stored = Leases(ledger).of(stream), ledger.stream(stream)

@@ -7,7 +7,6 @@ import os
 from holdfast import formats
 from holdfast.adopt.findings import REPLACED
 from holdfast.core import json_text, selection
-from holdfast.core import time as times
 from holdfast.core.refusal import Refusal, shell_word
 from holdfast.core.workflow import is_active, is_floating
 from holdfast.core.workflow.lifecycle import completion_signal
@@ -21,7 +20,9 @@ from holdfast.keeper.requests import (
     refuse_other_request,
 )
 from holdfast.keeper.transaction import Transaction
-from holdfast.storage.ledger import ACTIVE, HELD, HUB, POOL, RENUMBERED
+from holdfast.storage import ACTIVE, HERE, MAX_CANDIDATES, NEWEST, POOL
+from holdfast.storage.ledger import HELD, HUB, RENUMBERED
+from holdfast.system import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,17 +32,8 @@ if TYPE_CHECKING:
     from holdfast.core.types import Binding, Draft, Event, Fields, Workflow
     from holdfast.keeper.store import Store
 
-SESSION_LIVES = "1h"
-"""The time that a session whose process is unknown counts as live after its last change."""
-MAX_CANDIDATES = 200
-"""The maximum number of workflows that a selection considers."""
 _MAX_PICKS = 2
 """Attempts to select: loading a workflow may end it, if another one's record is at its path."""
-_STARTED = 19
-"""The index of a process's start time in ``/proc/PID/stat``, counted from its name."""
-# The plus keeps SQLite from using the index by worktree: the index by time needs no sorting.
-_HERE = f"{ACTIVE} AND +worktree = ? AND (floating = 1 OR branch IS NULL OR branch = ?)"
-_NEWEST = f"ORDER BY updated_at DESC, seq DESC LIMIT {MAX_CANDIDATES}"
 
 
 class Receipt:
@@ -449,7 +441,7 @@ class Session:
         return states[0]
 
     def not_found(self, workflow: str) -> Refused:
-        rows = self.store.ledger.rows(f"{ACTIVE} {_NEWEST}")
+        rows = self.store.ledger.rows(f"{ACTIVE} {NEWEST}")
         ids = [row["id"] for row in rows]
         return Refused(
             "not_found",
@@ -470,8 +462,8 @@ class Session:
                 return lost
         rows = (
             [row for row in own if asker.owns(row)]
-            or ledger.rows(f"{_HERE} {_NEWEST}", here.name, asker.branch)
-            or ledger.rows(f"{ACTIVE} {_NEWEST}")
+            or ledger.rows(f"{HERE} {NEWEST}", here.name, asker.branch)
+            or ledger.rows(f"{ACTIVE} {NEWEST}")
         )
         picked = selection.choose(rows, asker, self.live(rows))
         if isinstance(picked, Refusal) and picked.details["candidates"] == []:
@@ -524,7 +516,7 @@ class Session:
 
     def asker(self) -> selection.Asker:
         here = self.workspace
-        born = None if self.pid is None else _born(self.pid)
+        born = None if self.pid is None else kernel.birth(self.pid)
         return selection.Asker(
             self.id, self.pid, born, here.name, here.branch(), is_person=self.is_person
         )
@@ -534,27 +526,8 @@ class Session:
 
         Whoever took a workflow from the pool counts as live there for as long as the lease runs.
         """
-        now_ms = self.store.now_ms()
         leases = self._leases() if rows else {}
-        live = set()
-        running: dict[tuple[int, int | None], bool] = {}
-        for row in rows:
-            binding = row["session"]
-            if not binding or row["status"] not in selection.ACTIVE:
-                continue
-            holder, is_running = leases.get(row["id"], ("", False))
-            if holder == binding["id"]:
-                is_live = is_running
-            elif "pid" in binding:
-                process = (binding["pid"], binding.get("born"))
-                if process not in running:
-                    running[process] = _is_running(*process)
-                is_live = running[process]
-            else:
-                is_live = not times.is_past(now_ms, row["updated_at"], SESSION_LIVES)
-            if is_live:
-                live.add(binding["id"])
-        return live
+        return selection.live_sessions(rows, leases, self.store.now_ms(), kernel.is_running)
 
     def _leases(self) -> dict[str, tuple[str, bool]]:
         """Return the holder of each stream that was taken from the pool; whether its lease runs."""
@@ -593,7 +566,7 @@ class Session:
         bound: Binding = {"id": self.id, "at": self.store.now(), "seq": tx.next_seq}
         if self.pid is not None:
             bound["pid"] = self.pid
-            born = _born(self.pid)
+            born = kernel.birth(self.pid)
             if born is not None:
                 bound["born"] = born
         return bound
@@ -655,25 +628,3 @@ class Change:
     def commit(self) -> Receipt:
         """Make the events durable, write the record, and return the receipt."""
         return self._session.committed(self._tx, self._stream, self._repeated or self._events)
-
-
-def _is_running(pid: int, born: int | None) -> bool:
-    """True if the process runs. ``born`` excludes a later process that got the same pid."""
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        pass
-    except (ProcessLookupError, OverflowError):
-        return False
-    return selection.may_be_same(_born(pid), born)
-
-
-def _born(pid: int) -> int | None:
-    """Return a process's start time in the kernel's units; ``None`` if it is unknown."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except OSError:
-        return None
-    # The process's name, in brackets, may contain any character.
-    return int(text.rpartition(b")")[2].split()[_STARTED])

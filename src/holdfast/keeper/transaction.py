@@ -494,6 +494,8 @@ class Transaction:
                     was_unread = was_unread or bool(loaded.row and loaded.row.get("unread"))
                     row = loaded.renew_row()
                     ledger.put_stream(row, loaded.state, with_state=loaded.is_imported)
+                    if loaded.is_workflow:
+                        ledger.put_glance(loaded.stream, loaded.aggregate.glance(loaded.state))
                     if row.get("unread") and is_active(loaded.state):
                         store.mark_unread()
                     if loaded.is_workflow:

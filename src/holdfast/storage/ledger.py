@@ -17,6 +17,7 @@ from _operator import ne
 from itertools import compress, islice
 from time import time_ns
 
+from holdfast import storage
 from holdfast.core import json_text
 from holdfast.core.json_text import digest, dumps
 from holdfast.errors import INSTALL_NEWER, Fault, damaged_ledger
@@ -43,7 +44,7 @@ _EVENT_KINDS = [
     (int, str, str, str, int, int, str, str, str, part, str, str) for part in (type(None), str)
 ]
 _WRONG_TYPES = "fields are missing or not of their kind"
-ACTIVE = "status IN ('in_progress', 'blocked')"
+ACTIVE = storage.ACTIVE
 ENDED = "status IN ('completed', 'abandoned', 'expired')"
 COLUMNS = (
     "stream", "kind", "seq", "version", "hash", "recipe", "format", "subject", "title", "status",
@@ -93,8 +94,8 @@ _PUT_RECORD = (
     f" VALUES ({', '.join('?' * len(_RECORD))})"
 )
 _PUT_FACT = "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"
-_PUT_UNPLACED = (
-    "INSERT INTO facts (name, value) VALUES ('unplaced', ?) ON CONFLICT (name)"
+_PUT_CHANGED_FACT = (
+    "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name)"
     " DO UPDATE SET value = excluded.value WHERE value <> excluded.value"
 )
 _OF_REPLICAS = ("events", "fenced", "replaces")
@@ -114,8 +115,6 @@ HUB = "hub"
 """The fact that has the settings of the hub, as JSON. Without it, the ledger stays for itself."""
 REPLICA = "replica"
 """The fact that has this replica's ``id``, and the ``place`` where that is valid."""
-POOL = "pool"
-"""The fact that is set as soon as a lease was taken here. Without it, nobody looks for leases."""
 RENUMBERED = "renumbered "
 """The beginning of the name of the fact that has what tasks of a workflow were called, by numbers
 that have become other tasks' since its session was briefed."""
@@ -869,7 +868,11 @@ class Ledger:
 
     def put_unplaced(self, files: list[tuple[str, str, str]]) -> None:
         """Store the list for ``unplaced``, if it changed."""
-        self.database.execute(_PUT_UNPLACED, (dumps(files),))
+        self.database.execute(_PUT_CHANGED_FACT, ("unplaced", dumps(files)))
+
+    def put_glance(self, stream: str, text: str) -> None:
+        """Store what a status line shows of a workflow, if it changed; see ``formats.glance``."""
+        self.database.execute(_PUT_CHANGED_FACT, (f"{storage.GLANCE}{stream}", text))
 
     def put_fact(self, name: str, value: str) -> None:
         self.database.execute(_PUT_FACT, (name, value))

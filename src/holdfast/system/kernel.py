@@ -24,6 +24,8 @@ _AT_FDCWD = -100
 _RENAME_NO_REPLACE = 1
 _RENAME_EXCHANGE = 2
 _NOT_SUPPORTED = (ENOSYS, EINVAL, EOPNOTSUPP)
+_STARTED = 19
+"""The index of a process's start time in ``/proc/PID/stat``, counted from its name."""
 _renameat2 = 0
 """The address of the C function, looked up when the first two files are exchanged."""
 
@@ -233,6 +235,32 @@ def _holder(fd: int) -> str:
     except OSError:
         rows = []
     return f"process {rows[0][4]}" if rows else "another process"
+
+
+# Processes
+
+
+def is_running(pid: int, born: int | None) -> bool:
+    """True if the process runs. ``born`` excludes a later process that got the same pid."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        pass
+    except (ProcessLookupError, OverflowError):
+        return False
+    start = birth(pid)
+    return start is None or born is None or start == born
+
+
+def birth(pid: int) -> int | None:
+    """Return a process's start time in the kernel's units; ``None`` if it is unknown."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    # The process's name, in brackets, may contain any character.
+    return int(text.rpartition(b")")[2].split()[_STARTED])
 
 
 # Boot
