@@ -101,6 +101,8 @@ def happen(world, agents):
 
 
 def main():
+    # A world has no processes but this one.
+    os.environ["HOLDFAST_BACKGROUND"] = "off"
     folder = tempfile.mkdtemp(prefix="holdfast-simulation-")
     try:
         for word in sys.argv[1:]:
