@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast import Fault, Keeper, Loops, Refused, Sharing
+from holdfast import Fault, Initiatives, Keeper, Loops, Refused, Sharing
 from holdfast.core import sharing
 from support.machines import Machine, git
 
@@ -362,6 +362,30 @@ class TestUndo:
         laptop.sharing.drop(laptop.sharing.conflicts()[0]["id"], "done twice")
         with pytest.raises(Refused, match="a conflict stays settled"):
             laptop.keeper.undo(workflow=name)
+
+
+def test_what_both_name_apart_is_listed_in_one_order(
+    shared: tuple[Machine, Machine, str],
+) -> None:
+    desk, laptop, name = shared
+    desk.keeper.set_context({"colour": "red"}, workflow=name)
+    laptop.keeper.set_context({"shape": "round"}, workflow=name)
+    for machine, initiative in ((desk, "Doors"), (laptop, "Windows")):
+        Initiatives(machine.keeper).create(initiative, ["M1: Measure"])
+    for machine in (desk, laptop, desk):
+        machine.sync()
+    for names, number in (
+        ([list(Initiatives(machine.keeper).all()["all"]) for machine in (desk, laptop)], 2),
+        (
+            [
+                list(machine.keeper.show(workflow=name).state["context"])
+                for machine in (desk, laptop)
+            ],
+            4,
+        ),
+    ):
+        assert names[0] == names[1]
+        assert len(names[0]) == number
 
 
 def test_only_what_is_new_counts_as_received(shared: tuple[Machine, Machine, str]) -> None:
