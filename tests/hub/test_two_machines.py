@@ -388,6 +388,21 @@ def test_what_both_name_apart_is_listed_in_one_order(
         assert len(names[0]) == number
 
 
+def test_an_undo_and_an_edit_by_hand_are_in_the_history_everywhere(
+    shared: tuple[Machine, Machine, str],
+) -> None:
+    desk, laptop, name = shared
+    desk.keeper.remind("Ask Ada", workflow=name)
+    desk.keeper.undo(workflow=name)
+    record = desk.folder / ".claude" / "workflow-state" / "active" / f"{name}.json"
+    record.write_text(record.read_text().replace('"Check it"', '"Check it all"'))
+    desk.sync()
+    laptop.sync()
+    histories = [machine.keeper.show(workflow=name).state["history"] for machine in (desk, laptop)]
+    assert histories[0] == histories[1]
+    assert [entry["event"] for entry in histories[0]][-2:] == ["change_undone", "record_edited"]
+
+
 def test_only_what_is_new_counts_as_received(shared: tuple[Machine, Machine, str]) -> None:
     desk, laptop, name = shared
     desk.keeper.remind("one more", workflow=name)

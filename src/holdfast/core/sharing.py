@@ -19,6 +19,7 @@ from __future__ import annotations
 from holdfast.core import diff
 from holdfast.core.json_text import digest, dumps
 from holdfast.core.refusal import Refusal
+from holdfast.core.workflow import enter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +114,10 @@ def cause_of(
         if not _is_open(before):
             return OPEN, {"state": state}
         changes = changes_between(shared_state(before, output=output), state)
-        return (CHANGE, {"event": news[0]["type"], "changes": changes}) if changes else None
+        entry = {"entry": state["history"][-1]} if state.get("history") else {}
+        return (
+            (CHANGE, {"event": news[0]["type"], "changes": changes, **entry}) if changes else None
+        )
     travelling = {name: value for name, value in args.items() if name not in _LOCAL_ARGS}
     if kind == "archive_loop":
         travelling["record"] = None
@@ -573,7 +577,9 @@ def _after(
         if isinstance(after, Refusal):
             return after
         # It is work, so the time to live begins anew, as where it was done.
-        touched = {**after, "updated_at": at} if "recipe" in after else after
+        touched: State = {**after, "updated_at": at} if "recipe" in after else after
+        if "recipe" in after and "entry" in args:
+            enter(touched, {**args["entry"], "at": at})
         return _marked(state, touched, event)
     drafts = core.decide(state, {"type": kind, "at": at, "args": args})
     if isinstance(drafts, Refusal):
