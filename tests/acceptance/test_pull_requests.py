@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Keeper
 from holdfast.keeper.pull_requests import BEGIN, END
-from support import gh_program
+from support import follower, gh_program
 from support.command_line import Folder
 from support.git_template import run_git
 from support.pseudoterminal import Pseudoterminal, skip_below_client
@@ -110,6 +110,15 @@ class Desk(Folder):
         with open(self.environment[gh_program.STATE], "w", encoding="utf-8") as file:
             json.dump(state, file)
 
+    def by_hand(self):
+        """Return a pull request as somebody else creates it."""
+        head = {"ref": "feat/login", "label": "octo:feat/login"}
+        return {
+            "number": 1, "html_url": "https://github.com/octo/shop/pull/1", "state": "open",
+            "title": "By hand", "body": "Please look.", "draft": True, "merged_at": None,
+            "head": {**head, "sha": self.git("rev-parse", "HEAD")}, "base": {"ref": "main"},
+        }  # fmt: skip
+
     def pr(self, *words):
         return self.ok("pr", "--yes", *words)
 
@@ -195,6 +204,23 @@ def test_whoever_follows_next_is_led_to_the_pull_request(desk):
     assert desk.ok("show")["next"]["command"][1:3] == ["gate", "record"]
 
 
+def test_an_agent_that_only_follows_next_creates_the_pull_request(folder):
+    follower.repository(folder)
+    hub = folder.git("remote", "get-url", "origin")
+    folder.git("config", "remote.origin.url", ADDRESS)
+    folder.git("config", "remote.origin.pushurl", hub)
+    repositories = {"octo/shop": {"folder": hub, "pulls": []}}
+    settings = gh_program.install(f"{folder.path}-bin", {"repositories": repositories})
+    folder.environment.update(settings)
+    agent = follower.Follower(folder, compacts=False)
+    last = agent.start("dev", "docs/login.md")
+    assert last["workflow"]["status"] == "completed"
+    assert ["pr", "--yes"] in [step[:2] for step in agent.steps]
+    assert [answer["error"]["code"] for answer in agent.refused] == ["not_pushed", "needs_yes"]
+    with open(settings[gh_program.STATE], encoding="utf-8") as file:
+        assert len(json.load(file)["repositories"]["octo/shop"]["pulls"]) == 1
+
+
 def test_a_second_call_creates_nothing_and_brings_the_text_up_to_date(pushed):
     first = pushed.pr()
     assert first["pull_request"]["status"] == "pending"
@@ -222,14 +248,7 @@ def test_what_people_wrote_around_our_section_stays(pushed):
 
 
 def test_a_pull_request_that_was_created_by_hand_is_taken_and_keeps_its_words(pushed):
-    head = pushed.git("rev-parse", "HEAD")
-    row = {
-        "number": 1, "html_url": "https://github.com/octo/shop/pull/1", "state": "open",
-        "title": "By hand", "body": "Please look.", "draft": True, "merged_at": None,
-        "head": {"ref": "feat/login", "label": "octo:feat/login", "sha": head},
-        "base": {"ref": "main"},
-    }  # fmt: skip
-    pushed.change_shop(pulls=[row])
+    pushed.change_shop(pulls=[pushed.by_hand()])
     answer = pushed.pr()
     assert answer["pull_request"]["became"] == "updated"
     assert answer["pull_request"]["draft"] is True
@@ -248,6 +267,16 @@ def test_a_kill_between_github_and_the_record_is_repaired_by_the_next_call(pushe
     pushed.change_gh(faults={})
     assert pushed.pr()["pull_request"]["number"] == 1
     assert len(pushed.shop["pulls"]) == 1
+    assert pushed.gate()["pr_number"] == 1
+
+
+def test_of_two_callers_at_once_one_creates_it_and_the_other_takes_it(pushed):
+    pushed.change_shop(pulls=[pushed.by_hand()])
+    pushed.change_gh(faults={"hidden": True})
+    answer = pushed.pr()
+    assert (answer["pull_request"]["number"], answer["pull_request"]["became"]) == (1, "updated")
+    (row,) = pushed.shop["pulls"]
+    assert row["body"].startswith(f"Please look.\n\n{BEGIN}")
     assert pushed.gate()["pr_number"] == 1
 
 

@@ -55,6 +55,8 @@ _BLOCK_BYTES = 1 << 20
 _MAX_COUNTED_BYTES = 256 * _BLOCK_BYTES
 """The size of all untracked files together whose lines are counted."""
 _MAX_SUBJECT_COLUMNS = 1_000
+_GITHUB = re.compile(rb"(?:://|@)[^/\s]*github[^/\s]*[:/]")
+"""The host in an address of a GitHub."""
 _ID_AND_SUBJECT = f"--format=%H %<({_MAX_SUBJECT_COLUMNS},trunc)%s"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -251,7 +253,7 @@ def has_github(root: str) -> bool:
     if which("gh", root) is None:
         return False
     addresses = ask(root, "config", "--get-regexp", r"^remote\..*\.url$") or b""
-    return b"github" in addresses
+    return _GITHUB.search(addresses) is not None
 
 
 def remotes(root: str) -> list[str]:

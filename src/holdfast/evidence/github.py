@@ -12,7 +12,7 @@ import subprocess
 
 from holdfast.core import json_text
 from holdfast.core.refusal import shell_word
-from holdfast.core.visible import clean, folded
+from holdfast.core.visible import folded
 from holdfast.errors import Refused
 from holdfast.evidence import git
 from holdfast.evidence.masking import mask
@@ -202,7 +202,7 @@ class GitHub:
 
 def _shown(text: str) -> str:
     """Return what ``gh`` or GitHub said as one line without secrets."""
-    return clean(folded(mask(text)).removeprefix("gh: "))[:_MAX_WORDS_CHARS]
+    return folded(mask(text)).removeprefix("gh: ")[:_MAX_WORDS_CHARS]
 
 
 def _parsed(output: bytes) -> Json:

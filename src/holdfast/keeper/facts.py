@@ -12,6 +12,7 @@ from holdfast.core.workflow.needs import (
     CHECK,
     PULL_REQUEST,
     evidence_of,
+    gates_of,
     is_passed,
     needs_of,
     was_run,
@@ -66,7 +67,7 @@ class Facts:
         if any(need in _OF_TREE for need in needs) or not remaining_phases(state):
             tree = tree or self.tree(state)
             facts |= {} if tree is None else {"tree": tree}
-        if self._awaits_pull_request(state):
+        if _awaits_pull_request(state, nearby):
             from holdfast.evidence import git
 
             facts |= {"github": True} if git.has_github(self._workspace.root) else {}
@@ -75,12 +76,6 @@ class Facts:
 
             facts["notes_over"] = over_reason(self._workspace, state)
         return facts or None
-
-    def _awaits_pull_request(self, state: Workflow) -> bool:
-        """Return whether the gate of the last phase is a pull request that is not there yet."""
-        if PULL_REQUEST not in state["gates"] or remaining_phases(state):
-            return False
-        return evidence_of(state, PULL_REQUEST) == CHECK and not is_passed(state, PULL_REQUEST)
 
     def of_git(self, state: Workflow) -> Fields:
         """Return what a phase may need of git. The commit must follow the workflow's base."""
@@ -125,3 +120,11 @@ class Facts:
         from holdfast.evidence import tree
 
         return tree.digest_of(tree.read(self._workspace))
+
+
+def _awaits_pull_request(state: Workflow, phases: list[str]) -> bool:
+    """Return whether one of these phases has the gate for a pull request that is not there yet."""
+    if PULL_REQUEST not in state["gates"] or evidence_of(state, PULL_REQUEST) != CHECK:
+        return False
+    has_gate = any(PULL_REQUEST in gates_of(state, name) for name in phases)
+    return has_gate and not is_passed(state, PULL_REQUEST)

@@ -197,7 +197,9 @@ class PullRequests:
             return (own or rows)[0]
         before = plan.github.pull_request(known) if known is not None else None
         tip = git.line(self._workspace.root, "rev-parse", f"refs/heads/{plan.branch}")
-        if before is None or before.get("head", {}).get("sha") != tip:
+        if before is None or before["state"] == "open":
+            return before
+        if before.get("head", {}).get("sha") != tip:
             return None
         if before.get("merged_at"):
             message = f"{_TRIED}: pull request {known} is merged"
@@ -253,7 +255,8 @@ class PullRequests:
         # Somebody else was faster; our section goes into theirs.
         plan.found = rows[0]
         self._compose(plan, None, None)
-        plan.github.update(rows[0]["number"], plan.changes)
+        if plan.changes:
+            plan.github.update(rows[0]["number"], plan.changes)
         return rows[0], "updated"
 
     def _record(self, plan: PullRequestPlan, id: str | None) -> Receipt:
