@@ -42,6 +42,7 @@ FOR_TYPING = ("types",)
 SQLITE = {
     "storage/database.py": "the ledger",
     "layers/graph/store.py": "a Memory server's graph",
+    "storage/search_index.py": "the index that a search fills",
 }
 """Who opens a database."""
 

@@ -78,6 +78,7 @@ class Keeper:
             "has_initiatives": False,
             "needs_explicit_id": False,
             "missing_reading": [],
+            "drain_notes": [],
             "events": iter(EVENTS),
             "follow": interrupted_after([{**EVENTS[0], "seq": 3}]),
             "verify": report,

@@ -11,7 +11,7 @@ from holdfast import answers as answers_json
 from holdfast.cli import answer as cli_answer
 from holdfast.cli import screen
 from holdfast.cli.answer import Answer, Failure, answer_change
-from holdfast.cli.commands import overview, upkeep, watch, workflow
+from holdfast.cli.commands import overview, search, upkeep, watch, workflow
 from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen, count_cells, pad, shorten
 from holdfast.core import json_text
@@ -24,7 +24,7 @@ THEN = "2026-01-02T03:04:05.000Z"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 a\nb\r\x9b31m \u202egnp.exe\u2066\u200f\x7f\udcff \u2028 end"
 KINDS = (
     *("change", "started", "workflow", "briefing", "workflows", "events", "report", "failure"),
-    *("here", "watch"),
+    *("here", "watch", "past", "found"),
 )
 COLOUR = re.compile("\x1b\\[[0-9]+m")
 
@@ -101,17 +101,22 @@ def a_keeper(word):
         missing_reading=lambda _state: [word],
         needs_delivery=lambda _receipt: False,
         session=SimpleNamespace(id=None),
-        workspace=SimpleNamespace(branch=lambda: word),
+        workspace=SimpleNamespace(branch=lambda: word, project=word),
         workflows=lambda **_options: ([row(word), row(word, phase=None)], [word]),
         events=lambda **_options: iter([an_event(word)]),
         follow=lambda **_options: iter([]),
+        drain_notes=lambda: [word],
+        search=lambda *_words, **_options: found(word),
+        state_at=lambda _seq, **_target: SimpleNamespace(
+            state=workflow_of(word), event=an_event(word)
+        ),
         verify=lambda **_options: report,
     )
 
 
 ARGS = {
     **parse(["start", "dev"]),
-    "limit": None,
+    **dict.fromkeys(("limit", "at", "grep", "since", "types", "task", "by")),
     **dict.fromkeys(("all", "everything", "follow"), False),
 }
 
@@ -127,6 +132,8 @@ def answers(word="word"):
         "briefing": workflow.resume(keeper, ARGS),
         "workflows": workflow.status(keeper, ARGS),
         "events": upkeep.log(keeper, ARGS),
+        "past": workflow.show(keeper, {**ARGS, "at": 7}),
+        "found": search.search(keeper, {**ARGS, "words": [word]}),
         "stream": upkeep.log(keeper, {**ARGS, "follow": True}),
         "report": upkeep.verify(keeper, ARGS),
         "failure": Failure(error, 1),
@@ -141,6 +148,16 @@ def answers(word="word"):
 def an_event(word):
     data = {word: word, "n": [word]}
     return {"seq": 7, "at": word, "stream": word, "type": word, "data": data}
+
+
+def found(word):
+    """What ``search`` finds: a hit here, and one in another repository."""
+    hit = {
+        **dict.fromkeys(("at", "type", "stream", "kind", "title"), word), "seq": 7,
+        "text": f"{word} {word}", "marks": [[0, len(word)]], "open": ["holdfast", "show", word],
+    }  # fmt: skip
+    hits = [{**hit, "repository": f"/{word}"}, {**hit, "repository": word}]
+    return {"query": word, "hits": hits, "repositories": [word]}
 
 
 def an_initiative(word):
@@ -214,7 +231,7 @@ def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (cli_answer, overview, screen, upkeep, watch, workflow):
+    for module in (cli_answer, overview, screen, search, upkeep, watch, workflow):
         monkeypatch.setattr(module, "clean", lambda text, **_: str(text))
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []

@@ -146,4 +146,5 @@ STORY = [
     ("help", "help task done"),
     ("archive", "archive --before 90d --yes"),
     ("report", "report survey --format pr"),
+    ("search", "search sources"),
 ]

@@ -163,8 +163,8 @@ _OBJECTS = ("gate", "tests", "recipe", "run", "counts", "entry", "skip", "undone
 _SOMETIMES = ("script", "briefing")
 """Keys that an answer may lack: ``completion`` with a command line answers with candidates, and
 ``start`` has a briefing if it resumed."""
-_EITHER = ("abandon",)
-"""Commands whose answer has other keys with an option: ``abandon --all``."""
+_EITHER = ("abandon", "show")
+"""Commands whose answer has other keys with an option: ``abandon --all``, ``show --at``."""
 _WAITING = fields({"id": TEXT, "title": TEXT, "why": TEXT, "next": nullable(TEXT)})
 _LEASE = fields(
     {"workflow": TEXT, "holder": nullable(TEXT), "until": nullable(TEXT), "epoch": COUNT,
@@ -173,6 +173,14 @@ _LEASE = fields(
 )  # fmt: skip
 _HUB = fields({"kind": words(KINDS), "where": TEXT, "name": TEXT, "fences": FLAG})
 _REPLICA = fields({"replica": TEXT, "name": TEXT, "n": COUNT, "at": TEXT, "own": FLAG})
+_EVENT_AT = fields({"seq": COUNT, "at": TEXT, "type": TEXT, "stream": TEXT})
+_HIT = fields(
+    {
+        **dict.fromkeys(("at", "type", "stream", "kind", "text", "repository"), TEXT),
+        "seq": nullable(COUNT), "title": nullable(TEXT), "marks": array(array(COUNT)),
+        "open": array(TEXT),
+    }
+)  # fmt: skip
 _PULL_REQUEST = fields(
     {
         **dict.fromkeys(("repository", "title", "body", "base", "head", "remote"), TEXT),
@@ -255,6 +263,9 @@ _KEYS: dict[str, Schema] = {
     "lease": _LEASE,
     "leases": array(_LEASE),
     "reaped": array(_LEASE),
+    "hits": array(_HIT),
+    "repositories": array(TEXT),
+    "at": _EVENT_AT,
     "report": OBJECT,
     "format": words(REPORT_FORMATS),
     "text": TEXT,

@@ -29,6 +29,8 @@ HOMES = {
     "Memory": ("holdfast.layers.memory", "`keeper.memory()`"),
 }
 _OF_ALL = ("workflow", "id")
+_UNPACKED = {"target": _OF_ALL, "choice": ("grep", "since", "types", "task", "by")}
+"""Keywords that several methods take, by the name under which they do."""
 
 
 def markdown() -> str:
@@ -54,14 +56,14 @@ def _row(kind: Any, name: str) -> str:
 def _arguments(method: Any) -> str:
     parts: list[str] = []
     for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
-        is_target = parameter.kind is parameter.VAR_KEYWORD and name == "target"
-        by_name = is_target or parameter.kind is parameter.KEYWORD_ONLY
+        unpacked = _UNPACKED.get(name) if parameter.kind is parameter.VAR_KEYWORD else None
+        by_name = unpacked is not None or parameter.kind is parameter.KEYWORD_ONLY
         if by_name and not any(part.startswith("*") for part in parts):
             parts.append("*")
         has_default = parameter.default is not parameter.empty
         default = f"={_default_text(parameter.default)}" if has_default else ""
-        if is_target:
-            parts += _OF_ALL
+        if unpacked is not None:
+            parts += unpacked
         elif by_name and name in _OF_ALL:
             parts.append(name)
         elif parameter.kind is parameter.VAR_KEYWORD:

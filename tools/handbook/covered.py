@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from handbook import declared, schemas
 from handbook.pages import DOCS, Page, plain
+from holdfast.keeper.event_log import event_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +44,7 @@ def matters() -> list[Matter]:
     return [
         Matter("command", [f"holdfast {name}" for name in declared.commands()], "cli.md"),
         Matter("answer", declared.commands(), "json.md", "Answers"),
-        Matter("event type", declared.event_types(), "format.md", "Events"),
+        Matter("event type", event_types(), "format.md", "Events"),
         Matter("record format", declared.formats(), "format.md", "Records"),
         Matter("record", list(records.values()), "format.md", "Records"),
         Matter("record format", declared.formats(), "systems.md"),

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 from handbook.pages import ROOT
 from holdfast import formats as records
 from holdfast.cli.parser import COMMON, GROUPS, load_all
-from holdfast.core import initiatives, logs, workflow
 from holdfast.formats import LOGS
 from holdfast.hooks import handlers
 from holdfast.install.agents import AGENTS
-from holdfast.keeper.audit import REPAIRED
 from holdfast.mcp import memory, workflow_tools
 from holdfast.storage import skill_index
 from holdfast.workspace import recipes as shelf
@@ -48,14 +46,6 @@ def options(command: str) -> list[str]:
 
 def own_options(command: str) -> list[str]:
     return [option.name for option in load_all()[command].options]
-
-
-def event_types() -> list[str]:
-    """Return every type of event that the ledger can have."""
-    types = {REPAIRED, *workflow.OPENING, *workflow.EVOLVE}
-    types |= {"initiative_created", *initiatives.EVOLVE, *initiatives.EVOLVE_INITIATIVE}
-    types.update(logs.ADOPTIONS.values(), *(log.appends for log in logs.LOGS.values()))
-    return sorted(types)
 
 
 def hook_events() -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 
 from handbook.pages import DOCS
 from holdfast.core import types as core_types
+from holdfast.keeper.event_log import event_types
 
 if typing.TYPE_CHECKING:
     from types import ModuleType
@@ -108,7 +109,6 @@ def _field_docs(module: ModuleType, name: str) -> dict[str, str]:
 
 
 def ledger_line() -> Schema:
-    from handbook import declared
 
     line = of(core_types.Event)
     properties = line["properties"]
@@ -117,7 +117,7 @@ def ledger_line() -> Schema:
     properties["prev"] = {"type": "string", "pattern": "^([0-9a-f]{32})?$"}
     properties["hash"] = HASH
     properties["type"] = {"type": "string", "pattern": "^[a-z_]+$",
-                          "examples": declared.event_types()}  # fmt: skip
+                          "examples": event_types()}  # fmt: skip
     properties["part"] = {**properties["part"], "minItems": 2, "maxItems": 2}
     properties["by"] = fields(
         {"surface": TEXT, "session": nullable(TEXT), "asked": TEXT}, "session", "asked"

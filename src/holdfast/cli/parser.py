@@ -33,16 +33,16 @@ if TYPE_CHECKING:
         "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
         "violation", "kind", "any task", "reminder", "reading", "key", "folder", "yes or no",
-        "hub", "conflict", "report",
+        "hub", "conflict", "event", "report",
     ]  # fmt: skip
     """The kind of thing that a value names, so that it can be completed; empty for free text."""
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Workflows": {
         "start": "workflow", "recipes": "workflow", "status": "workflow", "show": "workflow",
-        "resume": "workflow", "log": "upkeep", "watch": "watch", "web": "web",
-        "complete": "workflow", "abandon": "workflow", "rename": "workflow", "pool": "pool",
-        "report": "report", "pr": "report",
+        "resume": "workflow", "log": "upkeep", "search": "search", "watch": "watch",
+        "web": "web", "complete": "workflow", "abandon": "workflow", "rename": "workflow",
+        "pool": "pool", "report": "report", "pr": "report",
     },
     "Progress": {
         "advance": "progress", "phase": "progress", "step": "progress", "task": "progress",

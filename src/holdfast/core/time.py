@@ -76,6 +76,18 @@ def duration_s(text: str) -> int | None:
     return seconds
 
 
+def moment(text: str, now_ms: int) -> str | None:
+    """Return the time that a date, a time or an age means; ``None`` if the text is none of them.
+
+    ``2026-01-31`` is the first moment of that day in UTC, and ``24h`` that many hours before now.
+    """
+    seconds = duration_s(text)
+    if seconds is not None:
+        return iso(now_ms - seconds * 1_000) if now_ms >= seconds * 1_000 else None
+    then = epoch_ms(text)
+    return None if then is None or then < 0 else iso(then)
+
+
 def is_past(now_ms: int, since: str, ttl: str) -> bool:
     """Return whether ``ttl`` has run out since ``since``; False if either cannot be read."""
     since_ms, seconds = epoch_ms(since), duration_s(ttl)

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from holdfast.keeper.archiving import Archived
     from holdfast.keeper.audit import Progress, Report
     from holdfast.keeper.evidence import Evidence
+    from holdfast.keeper.history import PastState
     from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.pull_requests import Form, PullRequests
-    from holdfast.keeper.requests import Target
+    from holdfast.keeper.requests import Choice, Target
     from holdfast.keeper.session import Change
     from holdfast.keeper.transaction import Transaction
     from holdfast.keeper.transfer import Imported
@@ -67,7 +68,9 @@ class Keeper:
     """Give one caller access to a workspace. Methods raise ``Refused`` and ``Fault``.
 
     The keywords of ``target`` are ``workflow``, the caller's own by default, and ``id``, under
-    which a caller that is not sure whether its request was recorded may send it again.
+    which a caller that is not sure whether its request was recorded may send it again. Those of
+    ``choice`` say which events are meant: ``grep`` is a text in them, ``since`` a time or an age,
+    ``types`` are event types, ``task`` is a task's id, ``by`` a surface, session or machine.
     """
 
     def __init__(
@@ -659,15 +662,27 @@ class Keeper:
         self.session.note_sharing()
         return rows, self.store.take_notes()
 
-    def log(self, *, workflow: str | None = None, limit: int | None = None) -> list[Event]:
+    def log(
+        self, *, workflow: str | None = None, limit: int | None = None, **choice: Unpack[Choice]
+    ) -> list[Event]:
         """Return events in order, of one workflow or of all; only the newest ``limit``."""
-        return list(self.events(workflow=workflow, limit=limit))
+        return list(self.events(workflow=workflow, limit=limit, **choice))
 
-    def events(self, *, workflow: str | None = None, limit: int | None = None) -> Iterator[Event]:
-        """Yield what ``log`` returns, without holding all of it in memory."""
+    def events(
+        self, *, workflow: str | None = None, limit: int | None = None, **choice: Unpack[Choice]
+    ) -> Iterator[Event]:
+        """Yield what ``log`` returns, without holding all of it in memory.
+
+        With a ``limit``, a choice is looked for among the newest 50,000 events; a note says so if
+        there may be more.
+        """
         ledger = self.store.ledger
         if workflow is not None and ledger.stream(workflow) is None:
             self.session.look(workflow)
+        if any(choice.values()):
+            from holdfast.keeper import event_log
+
+            return event_log.chosen(self.store, workflow, limit, choice)
         if limit is None:
             return ledger.events(workflow)
         newest = list(ledger.newest(workflow, limit))[::-1]
@@ -675,12 +690,20 @@ class Keeper:
             next(ledger.events(workflow), None)  # It raises ``Fault`` if an archive is missing.
         return iter(newest)
 
-    def follow(self, *, workflow: str | None = None, after: int = 0) -> Iterator[Event]:
-        """Yield the events after a seq, then those to come, without end."""
+    def follow(
+        self, *, workflow: str | None = None, after: int = 0, **choice: Unpack[Choice]
+    ) -> Iterator[Event]:
+        """Yield the chosen events after a seq, then those to come, without end."""
+        only = None
+        if any(choice.values()):
+            from holdfast.keeper import event_log
+
+            only = event_log.filter_of(self.store, choice)
         while True:
             for event in self.store.ledger.events(workflow, after=after):
                 after = event["seq"]
-                yield event
+                if only is None or only.has(event):
+                    yield event
             self.store.pause(FOLLOW_EVERY_S)
 
     def do(self, kind: str, args: Fields, **target: Unpack[Target]) -> Receipt:
@@ -699,6 +722,25 @@ class Keeper:
         receipt = self.session.answer(self.session.look(workflow), [])
         self._mark_stale(receipt)
         return receipt
+
+    def state_at(self, seq: int, *, workflow: str | None = None) -> PastState:
+        """Return a workflow as it was after an event: ``state``, and the ``event``.
+
+        By default it is the workflow that the event is of. Raise ``Refused`` if it began later.
+        """
+        from holdfast.keeper import history
+
+        return history.state_at(self.session, seq, workflow)
+
+    def changes(self, workflow: str, from_seq: int, to_seq: int) -> list[Fields]:
+        """Return what changed in a workflow from its state after one event to that after another.
+
+        Each has a ``path``, ``about`` in words, and ``was`` and ``now``, which an addition or a
+        removal lacks.
+        """
+        from holdfast.keeper import history
+
+        return history.changes(self.session, workflow, from_seq, to_seq)
 
     def _mark_stale(self, receipt: Receipt) -> None:
         """Mark the gates that are older than the work tree, which is read once for the answer."""
@@ -1092,6 +1134,19 @@ class Keeper:
         """Record a pattern, a preference or an insight for all later sessions."""
         args = {"text": text, "kind": kind, "section": section}
         return self.session.do_log("learning", "remember", args, id=id)
+
+    def search(
+        self, words: str, *, limit: int = 20, everywhere: bool = False,
+        progress: Progress | None = None,
+    ) -> Fields:  # fmt: skip
+        """Return the events and remarks in loops' logs that have all words, as ``hits``.
+
+        ``everywhere``: of all of this person's repositories, which ``repositories`` lists.
+        ``progress`` is called while events are added to the index. Raise ``Refused``.
+        """
+        from holdfast.keeper.searching import search
+
+        return search(self.store, words, limit=limit, everywhere=everywhere, progress=progress)
 
     def note_forge(self, key: str, text: str, *, id: str | None = None) -> Receipt:
         """Add a line to the forge context."""

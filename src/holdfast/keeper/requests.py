@@ -13,6 +13,7 @@ from holdfast.formats import is_workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import TypedDict
 
     from holdfast.core.types import Draft, Event, Fields
@@ -26,12 +27,26 @@ if TYPE_CHECKING:
         id: str | None
         """The caller's id of this request: a repetition is answered, and records nothing."""
 
+    class Choice(TypedDict, total=False):
+        """Which events of the log are meant: those that have all of this."""
+
+        grep: str | None
+        """A text that is in the event's type or data, in capitals or not."""
+        since: str | None
+        """A date, a time, or an age such as ``24h``."""
+        types: Sequence[str]
+        """Types of events; ``task_*`` is all of tasks."""
+        task: int | str | None
+        """The task or unit that the event is about."""
+        by: str | None
+        """A surface, a session or the beginning of its id, or the name of a machine."""
+
 
 MAX_ID_CHARACTERS = 64
 _FINGERPRINT_DIGITS = 16
 _OBSERVED = frozenset(
     (
-        *("branch", "evidence", "facts", "head", "looked_up", "new_context", "next_tasks"),
+        *("branch", "by", "evidence", "facts", "head", "looked_up", "new_context", "next_tasks"),
         *("next_title", "record", "session", "worktree"),
     )
 )

@@ -45,7 +45,7 @@ _LAST_OUTPUT: Fields = {
     "error": {"type": "object", "description": "code, message, hint"},
 }
 
-_MAX_FOUND = 20
+_MAX_FOUND, _MAX_EVENTS_FOUND = 20, 10
 TOOLS: list[Fields] = []
 CALLS: dict[str, Call] = {}
 """By the name of a tool: the function that returns the fields of its answer."""
@@ -188,17 +188,34 @@ def _show_status(keeper: Keeper, args: Fields) -> Fields:
 
 @_tool(
     "search",
-    "Search this project's memory: its workflows, initiatives, interviews, delegations, learnings. "
-    "What is found has all words of the query.",
+    "Search this project's memory: its workflows, initiatives, interviews, delegations, learnings, "
+    "and events. What is found has all words of the query.",
     {"query": _TEXT, "limit": {"type": "integer", "minimum": 1}},
     "query",
-    output={"entities": {"type": "array", "items": _ANY}, "path": _TEXT, "query": _TEXT},
+    output={
+        "entities": {"type": "array", "items": _ANY},
+        "events": {"type": "array", "items": _ANY},
+        "path": _TEXT,
+        "query": _TEXT,
+    },
     readOnlyHint=True,
 )
 def _search(keeper: Keeper, args: Fields) -> Fields:
-    found = keeper.search_memory(args["query"], limit=args.get("limit", _MAX_FOUND))
+    limit = args.get("limit", _MAX_FOUND)
+    found = keeper.search_memory(args["query"], limit=limit)
     del found["relations"]
+    found["events"] = _search_events(keeper, args["query"], min(limit, _MAX_EVENTS_FOUND))
     return {"ok": True, **answers.with_notes(found, keeper.drain_notes())}
+
+
+def _search_events(keeper: Keeper, query: str, limit: int) -> list[Fields]:
+    """Return the events that have all words of a query, in short."""
+    try:
+        hits = keeper.search(query, limit=limit)["hits"]
+    except Refused:
+        return []  # There is no word in the query; the graph can be asked for a sign.
+    names = ("seq", "at", "kind", "type", "stream")
+    return [{**{name: hit[name] for name in names}, "text": quoted(hit["text"])} for hit in hits]
 
 
 @_tool(

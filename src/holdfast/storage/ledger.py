@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Draft, Event, Fields
     from holdfast.storage.archives import Archives
+    from holdfast.storage.event_filter import EventFilter
     from holdfast.system.disk import Disk
 
     Row = tuple[Any, ...]
@@ -378,6 +379,24 @@ class Ledger:
             return self._read(rows if limit < 0 else islice(rows, limit))
         return self._newest_of(stream, limit)
 
+    def chosen(
+        self, only: EventFilter, stream: str | None = None, *, above: int = 0, newest: bool = False
+    ) -> Iterator[Event]:
+        """Yield the events that a filter has, of one stream or of all, in order or newest first.
+
+        ``above`` is the seq, of a stream the version, that all of them are above.
+        """
+        conditions, values = only.conditions()
+        number = "seq" if stream is None else "version"
+        if stream is not None:
+            conditions, values = ["stream = ?", *conditions], [stream, *values]
+        where = " AND ".join([*conditions, f"{number} > ?"])
+        clause = f"WHERE {where} ORDER BY {number}{' DESC' if newest else ''}"
+        rows = self._rows_of_all(clause, *values, above, newest=newest)
+        if stream is None and not newest:
+            rows = self._to_the_end(rows, 0)
+        return filter(only.has, self._read(rows))
+
     def _newest_of(self, stream: str, limit: int) -> Iterator[Event]:
         query = "WHERE stream = ? ORDER BY version DESC LIMIT ?"
         version = _MAX_SEQ
@@ -636,8 +655,8 @@ class Ledger:
             return self.raw_rows_after(0)
         return self._rows_of_all("WHERE stream = ? ORDER BY version", stream)
 
-    def raw_rows_after(self, seq: int) -> Iterator[Row]:
-        return self._rows_of_all("WHERE seq > ? ORDER BY seq", seq)
+    def raw_rows_after(self, seq: int, upto: int = _MAX_SEQ) -> Iterator[Row]:
+        return self._rows_of_all("WHERE seq > ? AND seq <= ? ORDER BY seq", seq, upto)
 
     def own_rows(self) -> Iterator[Row]:
         """Yield the rows of the events that are not archived, in order."""

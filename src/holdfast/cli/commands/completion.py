@@ -24,6 +24,7 @@ from holdfast.hub import Sharing
 from holdfast.hub.contract import KINDS
 from holdfast.initiatives import Initiatives
 from holdfast.install.agents import AGENTS
+from holdfast.keeper.event_log import event_types
 from holdfast.keeper.logs import unknown_folders
 from holdfast.workspace.location import names_in
 
@@ -315,6 +316,7 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
     ],
     "reading": lambda reader, _: _plain(_state(reader)["required_reading"]),
     "key": lambda reader, _: _plain(_state(reader)["context"]),
+    "event": lambda _reader, _: _plain(event_types()),
     "hub": lambda _reader, _: _plain(KINDS),
     "conflict": lambda reader, _: [
         (short_id(row["id"]), _short(row["command"]))

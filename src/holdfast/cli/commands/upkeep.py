@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _DAMAGED, _UNDELIVERED, _FAULT = 1, 3, 3
 STREAM_MAX_COLUMNS, _TYPE_COLUMNS = 28, 18
 _FIRST_EVENTS = 200
+_CHOICES = ("grep", "since", "types", "task", "by")
+"""The parameters of ``log`` that say which events are meant."""
 _COMMIT_CHARS = 12
 _MAX_ASKED = 20
 """The number of workflows that are named before archiving them is confirmed."""
@@ -51,21 +53,33 @@ _LAYER_WORDS = {"delivered": "brought up to date", "current": "up to date"}
     "log: list events, oldest first; without an ID those of the whole workspace",
     WORKFLOW,
     Parameter("--limit N", "only the newest N", kind="count"),
+    Parameter("--grep TEXT", "only with this text in them, in capitals or not"),
+    Parameter("--since TIME", "only since a date, a time (UTC) or an age: 2026-01-31, 24h, 7d"),
+    Parameter(
+        "--type TYPE...", "only of this type; task_* is all of tasks", into="types", names="event"
+    ),
+    Parameter("--task ID", "only about this task or unit", kind="task", names="any task"),
+    Parameter("--by WHO", "only by this surface (cli, hook, mcp, ...), session or machine"),
     Parameter("--follow", "go on with new events until Ctrl-C (JSON: one event a line)"),
     "holdfast log --limit 20",
+    "holdfast log --grep timeout --since 7d",
+    "holdfast log --type 'gate_*' --by hook",
     "holdfast log dev-1f2e3d4c --follow",
 )
 def log(keeper: Keeper, args: Arguments) -> Answer:
-    events = keeper.events(workflow=args["workflow"], limit=args["limit"])
+    choice = {name: args[name] for name in _CHOICES if args[name]}
+    # Events that do not fit are not followed again.
+    seq = keeper.store.ledger.head_seq if choice and args["follow"] else 0
+    events = keeper.events(workflow=args["workflow"], limit=args["limit"], **choice)
     if not args["follow"]:
-        return EventLog(events)
+        return EventLog(events, keeper.drain_notes())
 
     def followed() -> Iterator[Event]:
-        seq = 0
+        after = seq
         for event in events:
-            seq = event["seq"]
+            after = max(after, event["seq"])
             yield event
-        yield from keeper.follow(workflow=args["workflow"], after=seq)
+        yield from keeper.follow(workflow=args["workflow"], after=after, **choice)
 
     return StreamAnswer(followed(), _event_line)
 
@@ -73,9 +87,11 @@ def log(keeper: Keeper, args: Arguments) -> Answer:
 class EventLog(Answer):
     """Events that are printed while the ledger is read, so ``ok`` comes last in the JSON."""
 
-    def __init__(self, events: Iterable[Event]) -> None:
+    def __init__(self, events: Iterable[Event], notes: list[str]) -> None:
         super().__init__(
-            lambda: {"events": list(events)}, lambda screen: _log_lines(screen, events)
+            lambda: answers.with_notes({"events": list(events)}, notes),
+            lambda screen: _log_lines(screen, events),
+            notes,
         )
         self._events = events
 
@@ -83,7 +99,7 @@ class EventLog(Answer):
         """Yield the object event by event. A fault on the way ends it as a failed answer."""
         yield '{"events":['
         separator = ""
-        end: Fields = {"ok": True}
+        end: Fields = {**answers.with_notes({}, self._notes), "ok": True}
         try:
             for event in self._events:
                 yield f"{separator}{encode(event, ascii_only=ascii_only)}"

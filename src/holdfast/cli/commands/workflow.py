@@ -15,7 +15,7 @@ from holdfast.cli.screen import (
     next_lines,
     table_lines,
 )
-from holdfast.core.next_step import current_task, lessons, next_fields
+from holdfast.core.next_step import NextStep, current_task, lessons, next_fields
 from holdfast.core.refusal import shell_word
 from holdfast.core.selection import short_id
 from holdfast.core.visible import clean
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holdfast.cli.parser import Arguments
-    from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields, Phase, Recipe, Task, Workflow
     from holdfast.keeper import Receipt
 
@@ -254,10 +253,14 @@ def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
 @command(
     "show: show one workflow: phases, tasks, gates, reading, reminders",
     WORKFLOW,
+    Parameter("--at SEQ", "as it was after the event with this number (see log)", kind="count"),
     "holdfast show",
     "holdfast show dev-1f2e3d4c --json",
+    "holdfast show --at 120",
 )
 def show(keeper: Keeper, args: Arguments) -> Answer:
+    if args["at"] is not None:
+        return _show_past(keeper, args["at"], args["workflow"])
     receipt = keeper.show(workflow=args["workflow"])
     return Answer(
         lambda: answers.workflow(receipt),
@@ -267,6 +270,22 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
         notes=receipt.notes,
         step=step_after(args, receipt),
     )
+
+
+def _show_past(keeper: Keeper, seq: int, workflow: str | None) -> Answer:
+    """Answer with a workflow as it was. What was next then is not to be done now."""
+    past = keeper.state_at(seq, workflow=workflow)
+    state, event = past.state, past.event
+    number = f"event {event['seq']}, {event['type']}"
+
+    def lines(screen: Screen) -> Iterator[str]:
+        yield screen.paint(f"As it was after {clean(number)}, {screen.age(event['at'])}:", "warn")
+        yield from _show_lines(screen, state, None, ())
+        yield from next_lines(screen, NextStep("as it is now", ["show", state["id"]]))
+
+    at = {name: event[name] for name in ("seq", "at", "type", "stream")}
+    view = answers.workflow_view(state, None)
+    return Answer({"workflow": view, "at": at}, lines, keeper.drain_notes())
 
 
 def _show_lines(
