@@ -21,6 +21,7 @@ from growth import measure_history, measure_many
 from hookruns import measure_hooks
 from hub_postgres import measure_postgres
 from hubs import measure_hubs
+from pages import measure_pages
 from servers import measure_server
 from sizes import FULL, QUICK, TINY
 from transitions import measure_transitions
@@ -105,6 +106,7 @@ GROUPS = {
     "history": _long_histories,
     "many": measure_many,
     "year": measure_year,
+    "pages": measure_pages,
     "trees": measure_trees,
     "server": measure_server,
     "graph": measure_graph,

@@ -14,6 +14,7 @@ from support.paths import ROOT
 
 GROUPS = (
     "commands", "lookups", "hooks", "memory", "transitions", "writers", "history", "many", "year",
+    "pages",
     "trees", "server", "graph", "postgres", "hubs",
 )  # fmt: skip
 

@@ -269,6 +269,10 @@ _KEYS: dict[str, Schema] = {
     "report": OBJECT,
     "format": words(REPORT_FORMATS),
     "text": TEXT,
+    "address": TEXT,
+    "port": COUNT,
+    "approvals": FLAG,
+    "questions": array(_QUESTION),
     "file": nullable(TEXT),
     "pull_request": _PULL_REQUEST,
 }
