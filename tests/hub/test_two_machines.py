@@ -364,6 +364,17 @@ class TestUndo:
             laptop.keeper.undo(workflow=name)
 
 
+def test_a_conflict_names_what_it_is_about(shared: tuple[Machine, Machine, str]) -> None:
+    desk, laptop, name = shared
+    for machine, colour in ((desk, "red"), (laptop, "blue")):
+        machine.keeper.set_context({"colour": colour}, workflow=name)
+        Initiatives(machine.keeper).create("Doors", [f"M1: Measure {colour}"])
+    for machine in (desk, laptop):
+        machine.sync()
+    conflicts = {conflict["command"] for conflict in laptop.sharing.conflicts()}
+    assert conflicts == {"create initiative Doors", "set context colour"}
+
+
 def test_what_both_name_apart_is_listed_in_one_order(
     shared: tuple[Machine, Machine, str],
 ) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from holdfast.core import diff
 from holdfast.core.json_text import digest, dumps
 from holdfast.core.refusal import Refusal
-from holdfast.core.workflow import enter
+from holdfast.core.workflow import note_in_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ _ORDER = "\0order"
 """The key of a change in the order of such a list."""
 _UNFIT = (LookupError, TypeError, ValueError, AttributeError)
 _MAX_SHOWN = 60
+_NAMING = ("task", "phase", "gate", "step", "text", "title", "name", "milestone")
+"""Arguments that tell in a few words what a command is about."""
 
 
 # What travels
@@ -239,7 +241,8 @@ def is_ending(cause: Cause) -> bool:
 
 def in_words(kind: str, args: Fields) -> str:
     """Return a command in a few words: ``complete task 3``."""
-    named = [args[key] for key in ("task", "phase", "gate", "step", "text", "title") if key in args]
+    named = [args[key] for key in _NAMING if key in args]
+    named += [", ".join(args[key]) for key in ("values", "keys") if key in args]
     words = [str(name)[:_MAX_SHOWN] for name in named[:1] if isinstance(name, str | int)]
     if kind == CHANGE:
         return str(args.get("event", kind)).replace("_", " ")
@@ -579,7 +582,7 @@ def _after(
         # It is work, so the time to live begins anew, as where it was done.
         touched: State = {**after, "updated_at": at} if "recipe" in after else after
         if "recipe" in after and "entry" in args:
-            enter(touched, {**args["entry"], "at": at})
+            note_in_history(touched, {**args["entry"], "at": at})
         return _marked(state, touched, event)
     drafts = core.decide(state, {"type": kind, "at": at, "args": args})
     if isinstance(drafts, Refusal):

@@ -178,11 +178,11 @@ def evolve(state: Workflow | None, event: Event) -> Workflow:
         fields = data.get("fields", data)
         if field in fields:
             entry[name] = fields[field]
-    enter(after, entry)
+    note_in_history(after, entry)
     return after
 
 
-def enter(after: Workflow, entry: Fields) -> None:
+def note_in_history(after: Workflow, entry: Fields) -> None:
     """Add an entry to the history of a state that nobody else has yet; the length is limited."""
     history = [*after["history"], entry]
     overflow = max(0, len(history) - MAX_HISTORY)
