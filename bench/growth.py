@@ -10,6 +10,7 @@ from fixtures import swinging, turns_of
 from hookruns import SESSION, hook_sample
 from measure import interleaved, memory_kb, middle, process, ratio, several, timed
 from results import Row
+from searching import SEARCHED, measure_filters, measure_search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def measure_history(
         for name, work in (("small", short), ("large", long))
     }
     rows.append(_compared(f"`log --limit 20` {grown}", sizes.history_rounds, latest, _TWICE))
+    rows += measure_filters(shop, sizes, short, long, grown)
+    searched = max((number for number in works if number <= SEARCHED), default=few)
+    rows += measure_search(shop, sizes, short, works[searched], searched)
     compared = works[sizes.compared_events]
     return [*rows, *_whole_passes(shop, sizes, compared, long)]
 
