@@ -51,6 +51,9 @@ os.environ["HOLDFAST_MEMORY"] = "off"
 os.environ["HOLDFAST_BACKGROUND"] = "off"
 # Nor is anybody's own list of ledgers.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="holdfast-state-")
+# Nor does anybody's own receiver of spans get any.
+for _name in [name for name in os.environ if "OTEL_" in name or name == "TRACEPARENT"]:
+    del os.environ[_name]
 
 # Tests send these to what they start, which hears them even where whoever runs the tests does not.
 for _number in (signal.SIGHUP, signal.SIGINT):

@@ -120,8 +120,9 @@ def ledger_line() -> Schema:
                           "examples": event_types()}  # fmt: skip
     properties["part"] = {**properties["part"], "minItems": 2, "maxItems": 2}
     properties["by"] = fields(
-        {"surface": TEXT, "session": nullable(TEXT), "asked": TEXT}, "session", "asked"
-    )
+        {"surface": TEXT, "session": nullable(TEXT), "asked": TEXT, "trace": TEXT},
+        "session", "asked", "trace",
+    )  # fmt: skip
     return document("A line of the ledger", "One event. See format.md.", line)
 
 

@@ -16,7 +16,7 @@ from holdfast.adopt import agent_notes
 from holdfast.adopt.findings import tracked_note
 from holdfast.core import json_text
 from holdfast.core.refusal import Refusal, shell_word
-from holdfast.errors import Fault, HoldfastError, ways_to_write
+from holdfast.errors import Fault, HoldfastError, Refused, ways_to_write
 from holdfast.evidence.git import which
 from holdfast.install.agents import (
     AGENTS,
@@ -38,6 +38,7 @@ from holdfast.install.client_files import (
 )
 from holdfast.install.sandbox import ROOTS, config_path, is_among, roots_in, sandbox_file
 from holdfast.keeper.audit import NOTE
+from holdfast.layers import telemetry
 from holdfast.storage.database import file_system, refuse_network
 from holdfast.system.disk import Disk
 from holdfast.workspace import settings
@@ -479,6 +480,27 @@ def _hub(installation: Installation) -> Results:
         yield "bad", f"{stream} has events of a newer Holdfast, and waits for it", _INSTALL_HINT
 
 
+def _telemetry(installation: Installation) -> Results:
+    """Say how far the receiver of OpenTelemetry is; nothing is asked of it."""
+    receiver = telemetry.target()
+    if not receiver:
+        return
+    try:
+        telemetry.check_ready()
+    except Refused as refused:
+        yield "bad", refused.message, refused.hint
+        return
+    store = installation.keeper.store
+    position = telemetry.Position(store)
+    if position.why:
+        yield "bad", position.why, "holdfast sync"
+    elif not position.is_known:
+        yield "good", f"{receiver}: nothing was delivered yet", ""
+    else:
+        behind = _count(store.ledger.head_seq - position.seq, "event")
+        yield "good", f"{receiver}: {behind} to be delivered", ""
+
+
 def _notes(installation: Installation) -> Results:
     """List the workflows in an agent's notes that a compaction would adopt."""
     documents = agent_notes.detect(installation.root)
@@ -561,6 +583,7 @@ _CHECKS: tuple[tuple[str, Callable[[Installation], Results]], ...] = (
     ("memory", _memory),
     ("graph", _graph),
     ("hub", _hub),
+    ("telemetry", _telemetry),
     ("notes", _notes),
     ("reading", _reading),
     ("last compaction", _last("context_compacted")),

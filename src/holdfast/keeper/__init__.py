@@ -1020,14 +1020,21 @@ class Keeper:
         return trust.revoke(self.workspace)
 
     def sync(
-        self, *, everything: bool = False, foreground: bool = True, background: bool = False
-    ) -> tuple[list[Fields], list[str]]:
+        self, *, everything: bool = False, foreground: bool = True, background: bool = False,
+        telemetry: bool = False,
+    ) -> tuple[list[Fields], list[str]]:  # fmt: skip
         """Bring every layer beside the records up to date; return a row for each, and notes.
 
         ``foreground``: the caller is a person or their agent, not an agent in the background.
         ``background``: deliver to the Memory server only, as a change has it done by itself.
+        ``telemetry``: the same for spans.
         """
         from holdfast.keeper import graph_adoption
+        from holdfast.keeper import telemetry as spans
+
+        if telemetry:
+            spans.deliver_in_background(self.store)
+            return [], self.store.take_notes()
 
         is_up = not foreground or graph_adoption.adopt(self.session, at_once=not background)
         if background:
@@ -1038,6 +1045,8 @@ class Keeper:
         from holdfast.layers import sync
 
         rows = sync.sync(self.store, everything=everything, foreground=foreground, at_once=is_up)
+        if foreground and spans.is_on():
+            rows.append(spans.sync(self.store, everything=everything))
         return rows, self.store.take_notes()
 
     def clean(

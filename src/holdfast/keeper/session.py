@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from holdfast.core.types import Binding, Draft, Event, Fields, Workflow
     from holdfast.keeper.store import Store
 
+_RECEIVERS = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "HOLDFAST_OTEL_EXPORTER_OTLP_ENDPOINT", "HOLDFAST_OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+)  # fmt: skip
+"""The environment variables that name a receiver of spans."""
 _MAX_PICKS = 2
 """Attempts to select: loading a workflow may end it, if another one's record is at its path."""
 
@@ -347,11 +352,15 @@ class Session:
             notes += self.store.take_notes()
 
     def _start_delivery(self) -> None:
-        """Have a Memory server of the user's own told what has changed, without waiting for it."""
+        """Have the user's own servers told what has changed, without waiting for them."""
         if os.environ.get("HOLDFAST_GRAPH") or self.workspace.has_settings():
             from holdfast.layers.graph import background
 
             background.start(self.store)
+        if any(map(os.environ.get, _RECEIVERS)):
+            from holdfast.layers import telemetry
+
+            telemetry.start(self.store)
 
     def replay_queue(self) -> None:
         """Replay the commands that a Memory server queued while the workspace was read-only."""

@@ -279,6 +279,10 @@ class Transaction:
         by = self.store.by if surface is None else {**self.store.by, "surface": surface}
         if id is not None and self.request_digest:
             by = {**by, "asked": self.request_digest}
+        if "TRACEPARENT" in os.environ:
+            from holdfast.core.trace_parent import trace_in
+
+            by = {**by, **trace_in(os.environ)}
         shared = command if isinstance(command, dict) else None
         if isinstance(command, tuple) and self.replica is not None and _is_shareable(stream):
             shared = self._share(self.replica, loaded, command, drafts, request, at)

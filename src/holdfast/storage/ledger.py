@@ -168,6 +168,8 @@ class Ledger:
         self._journal_bytes = 0
         """About how much the journal has grown since the last checkpoint."""
         self._seq_before = 0
+        self.seq_acquired = 0
+        """The last event when this process last took the lock."""
         """The last seq before the transaction."""
         self._head: tuple[int, str] | None = None
         """The last event, while the lock is held."""
@@ -763,6 +765,7 @@ class Ledger:
             self.release()
             raise newer_event(version)
         self._head = seq, last_hash
+        self.seq_acquired = seq
 
     def begin(self, identity: str = "") -> None:
         """Begin to write under the lock. A new ledger gets this identity, or a random one."""

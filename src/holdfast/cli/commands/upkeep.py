@@ -272,11 +272,13 @@ def clean_up(keeper: Keeper, args: Arguments) -> Answer:
     "sync: bring MEMORY.md and the memory graph up to date, and say what was delivered",
     Parameter("--everything", "as if nothing had been delivered yet: for one that was emptied"),
     Parameter("--background", "only to the Memory server, as every change does by itself"),
+    Parameter("--telemetry", "only spans, to OpenTelemetry, as every change does by itself"),
     "holdfast sync",
     "holdfast sync --everything --json",
 )
 def sync(keeper: Keeper, args: Arguments) -> Answer:
-    rows, notes = keeper.sync(everything=args["everything"], background=args["background"])
+    names = ("everything", "background", "telemetry")
+    rows, notes = keeper.sync(**{name: args[name] for name in names})
 
     def lines(screen: Screen) -> Iterator[str]:
         for row in rows:
@@ -295,8 +297,10 @@ def _delivery(row: Fields) -> str:
     if "seq" not in row:
         return _LAYER_WORDS.get(row["status"], str(row["status"]))
     if row["status"] == "delivered":
-        entities = f"{row['entities']} {'entity' if row['entities'] == 1 else 'entities'}"
         events = counted(row["events"], "events")
+        if "spans" in row:
+            return f"{counted(row['spans'], 'spans')} of {events} delivered; at event {row['seq']}"
+        entities = f"{row['entities']} {'entity' if row['entities'] == 1 else 'entities'}"
         return f"{events} delivered, {entities} changed; at event {row['seq']}"
     if row["status"] == "current":
         return f"up to date, at event {row['seq']}"
