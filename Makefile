@@ -131,5 +131,5 @@ $(VENV)/.e2e: $(VENV)/.dev requirements-e2e.txt
 # Holdfast as a user has it: installed, not linked to this folder.
 e2e/.venv/.holdfast: $(VENV)/.home pyproject.toml $(shell find src -not -path '*__pycache__*')
 	@$(PY) -m venv --clear e2e/.venv
-	@e2e/.venv/bin/python -m pip --disable-pip-version-check -q install '.[mcp]'
+	@e2e/.venv/bin/python -m pip --disable-pip-version-check -q install '.[mcp,otel]'
 	@touch $@
