@@ -1,4 +1,4 @@
-"""Hooks as processes, against an interpreter that does nothing."""
+"""Hooks and the status line as processes, against an interpreter that does nothing."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SESSION = "bench-session"
 _IDLE = "nothing to do"
+_LINE = "statusline"
 _EVENTS = {
     "Stop": ({"hook_event_name": "Stop", "stop_hook_active": False}, 1.5, _IDLE),
     "UserPromptSubmit": ({"hook_event_name": "UserPromptSubmit", "prompt": "Go on"}, 1.5, _IDLE),
@@ -47,6 +48,7 @@ def measure_hooks(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
     samples = {"python": lambda: process(shop.pass_, work.folder, shop.env)}
     for name in _EVENTS:
         samples[name] = hook_sample(shop, start, name, work.folder)
+    samples[_LINE] = status_line_sample(shop, start, work.folder)
     os.sync()
     interleaved(2, samples)
     times = interleaved(sizes.process_rounds, samples)
@@ -59,6 +61,14 @@ def measure_hooks(shop: Workshop, sizes: Sizes) -> list[Row | Missing]:
         )
         for name, (_, limit, what) in _EVENTS.items()
     ]
+    rows.append(
+        Row(
+            "status line of the session's workflow / `python -I -c pass`",
+            ratio(times, _LINE, "python"),
+            1.5,
+            medians_ms=middle(times),
+        )
+    )
     idle = _event_file(shop, "Stop", work.folder)
     bare = memory_kb(shop.pass_, work.folder, shop.env, shop.python)
     ours = memory_kb(start, work.folder, shop.env, shop.python, given=idle)
@@ -69,6 +79,15 @@ def hook_sample(shop: Workshop, start: list[str], name: str, folder: str) -> Sam
     """Return a sample that sends an event of the session to a hook."""
     event = _event_file(shop, name, folder)
     return lambda: process(start, folder, shop.env, given=event)
+
+
+def status_line_sample(shop: Workshop, start: list[str], folder: str) -> Sample:
+    """Return a sample that asks for the session's status line, as Claude Code does."""
+    path = os.path.join(shop.folder, f"{_LINE}-{os.path.basename(folder)}.json")
+    told = {"session_id": SESSION, "cwd": folder, "workspace": {"current_dir": folder}}
+    with open(path, "w") as file:
+        json.dump({**told, "context_window": {"used_percentage": 43}}, file)
+    return lambda: process([*start, "statusline"], folder, shop.env, given=path)
 
 
 def _event_file(shop: Workshop, name: str, folder: str) -> str:

@@ -94,6 +94,10 @@ class Place:
         told = {"session_id": "mine", "cwd": self.folder, "hook_event_name": event, **fields}
         return self.count(HOOK, given=json.dumps(told).encode())
 
+    def status_line(self) -> int:
+        told = {"session_id": "mine", "cwd": self.folder}
+        return self.count(HOOK, "statusline", given=json.dumps(told).encode())
+
 
 def counted(folder: str) -> dict[str, int]:
     """What the commands and hooks take that run most often."""
@@ -105,6 +109,7 @@ def counted(folder: str) -> dict[str, int]:
         place.count(*words)
     for event in ("Stop", "PostToolUse", "SessionStart", "PreCompact"):
         nothing.hook(event)
+    place.status_line()
     return {
         "task done": place.count("task", "done", "2", *aim),
         "advance": place.count("advance", *aim),
@@ -115,6 +120,7 @@ def counted(folder: str) -> dict[str, int]:
         ),
         "hook SessionStart": place.hook("SessionStart", source="compact"),
         "hook PreCompact": place.hook("PreCompact", trigger="auto"),
+        "statusline": place.status_line(),
     }
 
 

@@ -41,6 +41,7 @@ FOR_TYPING = ("types",)
 
 SQLITE = {
     "storage/database.py": "the ledger",
+    "storage/quick_look.py": "the ledger, only to be read",
     "layers/graph/store.py": "a Memory server's graph",
     "storage/search_index.py": "the index that a search fills",
 }

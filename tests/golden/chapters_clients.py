@@ -99,6 +99,7 @@ HOOKS = [
 ]  # fmt: skip
 
 MINE = '{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n'
+LINE = '{\n  "statusLine": {"type": "command", "command": "date"}\n}\n'
 INIT = [
     "init --dry-run",
     "init",
@@ -120,6 +121,10 @@ INIT = [
     "doctor",
     Look(),
     "uninstall --user",
+    "uninstall --local",
+    Write(".claude/settings.local.json", LINE),
+    "init --local --statusline",
+    "statusline",
     "uninstall --local",
     "init --agent codex",
     "init --agent codex --user",

@@ -66,6 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             from holdfast.hooks.quick_check import main as answer_event
 
             return answer_event()
+        if words[:1] == ["statusline"] and words[1:2] not in (["--help"], ["-h"]):
+            from holdfast.hooks.statusline import main as print_line
+
+            return print_line(words[1:])
         return _run(words)
     except KeyboardInterrupt:
         return INTERRUPTED

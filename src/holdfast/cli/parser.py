@@ -61,7 +61,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "interview": "logs", "delegation": "logs",
     },
     "Setting up": {
-        "init": "setup", "uninstall": "setup", "hook": "setup", "mcp": "setup", "doctor": "setup",
+        "init": "setup", "uninstall": "setup", "hook": "setup", "statusline": "setup",
+        "mcp": "setup", "doctor": "setup",
     },
     "Upkeep": {
         "trust": "upkeep", "clean": "upkeep", "archive": "upkeep", "sync": "upkeep",

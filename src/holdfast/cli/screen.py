@@ -1,7 +1,6 @@
 """Fit text to a terminal, and make the lines and tables that several commands share.
 
-Stored text reaches the screen through ``core.visible`` alone. Widths are columns of a
-terminal: a Chinese character takes two, a combining accent none.
+Stored text reaches the screen through ``core.visible`` alone, which also counts its columns.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ import os
 import sys
 import time
 
-from holdfast.core import json_text
+from holdfast.core import json_text, visible
 from holdfast.core.time import age, iso
-from holdfast.core.visible import clean, code_of
+from holdfast.core.visible import clean, code_of, count_char_cells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +33,12 @@ _MARKS: dict[str, tuple[str, str, Tone]] = {
     "skipped": ("-", "[-]", "warn"),
 }
 _MIN_COLUMNS, _USUAL_COLUMNS = 20, 80
-_AS_PICTURE = "\ufe0f"
 _BAR_COLUMNS = 20
 _MIN_DRAWN, _PROGRESS_COLUMNS = 10_000, 24
 _MAX_WORD_COLUMNS = 60
 _GAP = "  "
+
+count_cells, shorten = visible.count_cells, visible.shorten
 
 
 class Screen:
@@ -234,13 +234,6 @@ def table_lines(
         yield f"{mark} {_GAP.join(parts)}".rstrip()
 
 
-def count_cells(line: str) -> int:
-    """Return how many columns of a terminal the clean line takes."""
-    if line.isascii():
-        return len(line)
-    return sum([_count_char_cells(char) for char in line])
-
-
 def count_painted_cells(line: str) -> int:
     """Return how many columns a line takes that has colours in it."""
     plain, *painted = line.split("\x1b[")
@@ -249,19 +242,6 @@ def count_painted_cells(line: str) -> int:
 
 def pad(line: str, width: int) -> str:
     return line + " " * (width - count_cells(line))
-
-
-def shorten(line: str, width: int) -> str:
-    """Return the line, cut with an ellipsis if it is wider."""
-    if count_cells(line) <= width:
-        return line
-    text, free = "", width - 1
-    for char in line:
-        free -= _count_char_cells(char)
-        if free < 0:
-            break
-        text += char
-    return text + "…"
 
 
 def quote_word(word: str) -> str:
@@ -288,7 +268,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
     for word in bare.split(" "):
         longer = f"{line} {word}" if has_word else line + word
         if count_painted_cells(longer) > width:
-            is_wide = any(_count_char_cells(char) > 1 for char in word)
+            is_wide = any(count_char_cells(char) > 1 for char in word)
             if is_wide and count_painted_cells(word) > width - len(indent):
                 *full, longer = _fold(longer, width, indent)
                 yield from full
@@ -304,7 +284,7 @@ def _fold(line: str, width: int, indent: str) -> list[str]:
     pieces, taken, start = [""], 0, 0
     while start < len(line):
         end = line.index("m", start) + 1 if line[start] == "\x1b" else start + 1
-        columns = 0 if end > start + 1 else _count_char_cells(line[start])
+        columns = 0 if end > start + 1 else count_char_cells(line[start])
         if taken + columns > width:
             pieces.append(indent)
             taken = len(indent)
@@ -312,19 +292,6 @@ def _fold(line: str, width: int, indent: str) -> list[str]:
         taken += columns
         start = end
     return pieces
-
-
-def _count_char_cells(char: str) -> int:
-    if char.isascii():
-        return 1
-    from unicodedata import category, east_asian_width
-
-    if char == _AS_PICTURE:
-        # It makes the character before it wide in most terminals; the others are only cautious.
-        return 1
-    if category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if east_asian_width(char) in ("W", "F") else 1
 
 
 def _has(encoding: str, char: str) -> bool:

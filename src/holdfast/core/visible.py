@@ -132,6 +132,40 @@ def code_of(char: str) -> str:
     return f"<U+{ord(char):04X}>"
 
 
+def count_cells(line: str) -> int:
+    """Return how many columns of a terminal the clean line takes."""
+    if line.isascii():
+        return len(line)
+    return sum([count_char_cells(char) for char in line])
+
+
+def shorten(line: str, width: int) -> str:
+    """Return the line, cut with an ellipsis if it is wider."""
+    if count_cells(line) <= width:
+        return line
+    text, free = "", width - 1
+    for char in line:
+        free -= count_char_cells(char)
+        if free < 0:
+            break
+        text += char
+    return text + "…"
+
+
+def count_char_cells(char: str) -> int:
+    """Return the columns of one character: a Chinese one takes two, a combining accent none."""
+    if char.isascii():
+        return 1
+    from unicodedata import category, east_asian_width
+
+    if char == _AS_PICTURE:
+        # It makes the character before it wide in most terminals; the others are only cautious.
+        return 1
+    if category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(char) in ("W", "F") else 1
+
+
 def _json_code_of(char: str) -> str:
     """Return a character as an escape of JSON."""
     number = ord(char)

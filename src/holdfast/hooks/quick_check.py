@@ -54,7 +54,7 @@ def main() -> int:
     workspace = None
     limit = TimeLimit(_print)
     try:
-        limit.event = event = _event(_read())
+        limit.event = event = parse_event(read_input())
         if event.get("hook_event_name") == PING:
             limit.answer({"holdfast": __version__})
         elif folder := folder_of(event):
@@ -75,7 +75,8 @@ def main() -> int:
     return 0
 
 
-def _read() -> bytes:
+def read_input() -> bytes:
+    """Return what the client sends on standard input, of which a very long text only the start."""
     pieces = []
     size = 0
     while size < MAX_EVENT_BYTES and (piece := os.read(0, 1 << 20)):
@@ -84,7 +85,7 @@ def _read() -> bytes:
     return b"".join(pieces)
 
 
-def _event(raw: bytes) -> Fields:
+def parse_event(raw: bytes) -> Fields:
     """Return the event; an empty one if it is not a JSON object."""
     try:
         json_text.check_count(raw)

@@ -30,6 +30,7 @@ from holdfast.install.client_files import (
     skill_files,
 )
 from holdfast.install.sandbox import sandbox_file
+from holdfast.install.status_line import former_of, has_own, shown_command
 from holdfast.storage.ledger import Ledger
 from holdfast.system.disk import Disk
 from holdfast.workspace.location import find
@@ -61,16 +62,18 @@ def init(
     agent: str = "claude",
     scope: str = TEAM,
     enforce: bool = False,
+    status_line: bool = False,
     dry_run: bool = False,
 ) -> SetupOutcome:
     """Add hooks and skills to a client's files; raise ``Refused`` if one cannot be changed.
 
     ``scope`` is ``team`` (in the project), ``local`` (the user's, in the project) or ``user`` (the
-    user's, for all projects). ``enforce`` adds the hooks that can hold an agent back.
+    user's, for all projects). ``enforce`` adds the hooks that can hold an agent back, and
+    ``status_line`` a line on the workflow, beside the one that is there.
     """
     workspace = find(path)
     client = agent_named(agent)
-    settings = SettingsFile(client, scope, workspace, enforce=enforce)
+    settings = SettingsFile(client, scope, workspace, enforce=enforce, has_status_line=status_line)
     skills = skill_files(client, scope, workspace)
     files: list[ClientFile] = [settings, *server_files(client, scope, workspace), *skills]
     disk = Disk()
@@ -94,6 +97,8 @@ def init(
     after = {change.file.key: change.after or b"" for change in changes}
     changes += _remove_old_skills(run, old_skill_files(client, scope, workspace), dry_run=dry_run)
     notes += _settings_notes(settings, workspace, after[settings.key], enforce=enforce)
+    if status_line:
+        notes += _status_line_notes(settings, workspace, after[settings.key])
     if client.skills_folder(scope) is None:
         notes.append(
             "no skills were added: they are for a team or for all your projects, so run holdfast "
@@ -161,6 +166,36 @@ def _allow_ledger(run: Changes, config: SandboxFile, disk: Disk, planned: FileCh
         # Some users have a read-only configuration from elsewhere; the hooks work without it.
         run.notes.append(f"{config.name} could not be written ({error.strerror or error})")
         return FileChange(config, planned.before, planned.before)
+
+
+def _status_line_notes(settings: SettingsFile, workspace: Workspace, raw: bytes) -> Iterator[str]:
+    """Yield what the user should know about the status line in settings with this content."""
+    agent = settings.agent
+    if agent.without_status_line:
+        yield (
+            f"{agent.without_status_line}. holdfast watch in a second terminal shows more, and "
+            "holdfast statusline prints the line, for example for tmux"
+        )
+        return
+    if not has_own(json_text.loads(raw)):
+        yield f"the status line in {settings.name} runs holdfast statusline already"
+    # The client shows the status line of the first of these that has one.
+    order = (LOCAL, TEAM, USER)
+    rank = order.index(settings.scope)
+    for other in settings_files(agent, order, workspace):
+        command, place = other.shown_status_line(), order.index(other.scope)
+        if not command or other.path == settings.path:
+            continue
+        if place < rank:
+            yield f"{other.name} has a status line, too, which is shown here in place of this one"
+        elif former_of(command) is None and command not in (
+            former_of(shown_command(json_text.loads(raw))),
+            "",
+        ):
+            yield (
+                f"{other.name} has a status line that this one hides here; to have both: "
+                f"holdfast init --statusline{'' if other.scope == TEAM else ' --user'}"
+            )
 
 
 def _settings_notes(

@@ -60,6 +60,8 @@ class Agent:
     skill_call = "the skill {} with FILE"
     """How a user calls a skill."""
     note = ""
+    without_status_line = ""
+    """Why the client shows no line of ours; empty if it runs a command for its status line."""
 
     def own_folder(self) -> str:
         """Return the client's folder for the user."""
@@ -133,6 +135,10 @@ class Codex(Agent):
     session_end: ClassVar = {"timeout": 3}
     skills: ClassVar = {TEAM: _SHARED_SKILLS, USER: os.path.join("~", _SHARED_SKILLS)}
     note = "Codex runs a hook only after you trust it: it asks when it starts, or see /hooks"
+    without_status_line = (
+        "Codex runs no command for its status line: tui.status_line and tui.terminal_title take "
+        "its own items alone, such as git-branch and context-remaining"
+    )
 
 
 class Gemini(Agent):
@@ -151,6 +157,9 @@ class Gemini(Agent):
     }
     enforcing: ClassVar = {"AfterAgent": None, "BeforeTool": "write_file|replace"}
     options: ClassVar = {"name": "holdfast", "timeout": 10_000}
+    without_status_line = (
+        "Gemini CLI runs no command for its footer: ui.footer.items takes its own items alone"
+    )
 
 
 AGENTS: dict[str, Agent] = {agent.name: agent for agent in (Claude(), Codex(), Gemini())}
@@ -164,6 +173,14 @@ def agent_named(name: str) -> Agent:
             "invalid", f"{name[:60]!r} is not an agent; the agents are {names}", "holdfast init"
         )
     return AGENTS[name]
+
+
+def is_our_program(words: list[str]) -> bool:
+    """Return True if words start Holdfast, by its name or by the file that a client runs."""
+    if len(words) == 1:
+        return os.path.basename(words[0]) == "holdfast"
+    is_entry = len(words) > 1 and tuple(words[-1].split(os.sep)[-3:]) == ENTRY
+    return is_entry and all(word.startswith("-") for word in words[1:-1])
 
 
 def fastest_command() -> list[str]:

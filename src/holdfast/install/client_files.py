@@ -23,7 +23,17 @@ from errno import EINVAL
 from holdfast.core import json_text
 from holdfast.core.json_text import digest
 from holdfast.errors import Refused
-from holdfast.install.agents import AGENTS, ENTRY, HOOK, HOOKS, TEAM, TEAM_HOOK, USER
+from holdfast.install import status_line
+from holdfast.install.agents import (
+    AGENTS,
+    HOOK,
+    HOOKS,
+    LOCAL,
+    TEAM,
+    TEAM_HOOK,
+    USER,
+    is_our_program,
+)
 from holdfast.system.disk import Disk
 from holdfast.workspace.location import is_inside, names_in
 from holdfast.workspace.settings import BadSettings
@@ -210,8 +220,9 @@ class SettingsFile(SharedFile):
     """A client's settings, with our hooks; raise ``Refused`` if the client has none of a scope."""
 
     def __init__(
-        self, agent: Agent, scope: str, workspace: Workspace, *, enforce: bool = False
-    ) -> None:
+        self, agent: Agent, scope: str, workspace: Workspace, *, enforce: bool = False,
+        has_status_line: bool = False,
+    ) -> None:  # fmt: skip
         if scope not in agent.files:
             raise Refused(
                 "invalid",
@@ -223,13 +234,46 @@ class SettingsFile(SharedFile):
             path = os.path.join(agent.own_folder(), path)
         super().__init__(agent, scope, workspace, path)
         self._hooks = agent.hooks(scope, enforce=enforce)
+        self._has_status_line = has_status_line and not agent.without_status_line
+        self._workspace = workspace
 
     def _add(self, text: str) -> str:
-        return edit(text, lambda settings: add_hooks(settings, self._hooks))
+        def change(settings: Json) -> None:
+            add_hooks(settings, self._hooks)
+            if self._has_status_line or status_line.has_own(settings):
+                _check_status_line(settings)
+                status_line.add(settings, self.scope, self._hidden_status_line())
+
+        return edit(text, change)
+
+    def _hidden_status_line(self) -> str:
+        """Return the person's own status line for all projects, which a project's would hide.
+
+        It is theirs in their own settings of a project alone: others get no copy of it, and what a
+        team has is not taken over.
+        """
+        files = settings_files(self.agent, (TEAM, USER), self._workspace)
+        if self.scope != LOCAL or not files or any(file.shown_status_line() for file in files[:1]):
+            return ""
+        command = files[-1].shown_status_line()
+        former = status_line.former_of(command)
+        return command if former is None else former
+
+    def shown_status_line(self) -> str:
+        """Return the command of the status line in the file; empty if it has none."""
+        try:
+            return status_line.shown_command(read_settings(self.path, self.root))
+        except (json_text.BadJson, OSError):
+            return ""
 
     def _remove(self, text: str, original: str) -> str:
         before = json.loads(original)
-        return edit(text, lambda settings: remove_hooks(settings, before))
+
+        def change(settings: Json) -> None:
+            remove_hooks(settings, before)
+            status_line.remove(settings)
+
+        return edit(text, change)
 
     def has_ours(self) -> bool:
         """Return True if the file has a hook of ours; False if it cannot be read."""
@@ -447,10 +491,9 @@ def own_handlers(settings: Json) -> Iterator[tuple[str, Fields, Fields]]:
 def is_our_handler(handler: Json) -> bool:
     """Return True if a handler starts our hook, in any form and from any installation."""
     words = words_of(handler)
-    if len(words) == 2 and words[1] == "hook":
-        return os.path.basename(words[0]) == "holdfast"
-    is_entry = len(words) > 1 and tuple(words[-1].split(os.sep)[-3:]) == ENTRY
-    return is_entry and all(word.startswith("-") for word in words[1:-1])
+    if len(words) < 2:
+        return False
+    return is_our_program(words[:1] if words[1:] == ["hook"] else words)
 
 
 def words_of(handler: Json) -> list[str]:
@@ -500,6 +543,16 @@ def _check_shape(settings: Json, groups: dict[str, Fields]) -> None:
             _check_type(handlers, list, [*path, HOOKS], f"hooks of {name}")
             for at, handler in enumerate(handlers):
                 _check_type(handler, dict, [*path, HOOKS, at], f"a hook of {name}")
+
+
+def _check_status_line(settings: Json) -> None:
+    """Raise ``Misfit`` if the client would not run the status line in the settings either."""
+    line = settings.get(status_line.KEY, {"type": "command", "command": "true"})
+    _check_type(line, dict, [status_line.KEY], status_line.KEY)
+    is_command = line.get("type") == "command" and isinstance(line.get("command"), str)
+    if not is_command or not line["command"].strip():
+        why = f"{status_line.KEY} must have the type command, and a command"
+        raise Misfit([status_line.KEY], why)
 
 
 def _check_type(value: Json, kind: type, path: list[str | int], name: str) -> None:

@@ -22,7 +22,9 @@ from holdfast.install.agents import (
     AGENTS,
     ENFORCING_EVENTS,
     HOOK,
+    LOCAL,
     SCOPES,
+    TEAM,
     USER,
     fastest_command,
 )
@@ -37,6 +39,7 @@ from holdfast.install.client_files import (
     words_of,
 )
 from holdfast.install.sandbox import ROOTS, config_path, is_among, roots_in, sandbox_file
+from holdfast.install.status_line import former_of, own_words
 from holdfast.keeper.audit import NOTE
 from holdfast.layers import telemetry
 from holdfast.storage.database import file_system, refuse_network
@@ -100,10 +103,12 @@ class InstalledHook:
 
     def program(self) -> list[str] | None:
         """Return the command to run; empty if it is not on the PATH, ``None`` if not trusted."""
-        if self.words == list(HOOK):
+        if self.words[0] == HOOK[0]:
             program = which(self.words[0])
             return [program, *self.words[1:]] if program else []
-        return self.words if self.is_trusted or self.words == fastest_command() else None
+        fastest = fastest_command()
+        is_this = bool(fastest) and self.words[: len(fastest)] == fastest
+        return self.words if self.is_trusted or is_this else None
 
 
 class Installation:
@@ -188,6 +193,38 @@ def _try_hook(hook: InstalledHook, root: str) -> tuple[str, str, str]:
         message = f"{hook.file}: {' '.join(hook.words)[:200]} does not answer"
         return "bad", message, "holdfast init, with the same options as before"
     return "good", f"{hook.file}: answers, version {version}", ""
+
+
+def _status_line(installation: Installation) -> Results:
+    """Check that the client's status line answers, if ours is in its settings."""
+    workspace = installation.keeper.workspace
+    # Claude Code shows the status line of the first of these that has one.
+    files = settings_files(AGENTS["claude"], (LOCAL, TEAM, USER), workspace)
+    lines = [(file, line) for file in files if (line := file.shown_status_line())]
+    ours = [file for file, line in lines if former_of(line) is not None]
+    if not ours:
+        return
+    first, line = lines[0]
+    if first not in ours:
+        message = f"{first.name} has a status line that hides the one of {ours[0].name}"
+        yield "bad", message, f"remove one, or: holdfast init --statusline{_option(first.scope)}"
+        return
+    is_trusted = first.scope == USER
+    program = InstalledHook("claude", first.name, own_words(line), is_trusted=is_trusted).program()
+    if program is None:
+        message = f"{first.name} runs another Holdfast, which is part of the project"
+        yield "unknown", message, "holdfast init --local --statusline"
+    elif not program:
+        yield "bad", f"{first.name}: holdfast is not on the PATH", _INSTALL_HINT
+    elif not (run(program, installation.root, _HOOK_PING) or "").strip():
+        message = f"{first.name}: the status line does not answer"
+        yield "bad", message, f"holdfast init --statusline{_option(first.scope)}"
+    else:
+        yield "good", f"{first.name}: the status line answers", ""
+
+
+def _option(scope: str) -> str:
+    return "" if scope == TEAM else f" --{scope}"
 
 
 def _server(installation: Installation) -> Results:
@@ -570,6 +607,7 @@ def _last_fault(installation: Installation) -> Results:
 
 _CHECKS: tuple[tuple[str, Callable[[Installation], Results]], ...] = (
     ("hooks", _hooks),
+    ("status line", _status_line),
     ("server", _server),
     ("clients", _clients),
     ("settings", _settings),

@@ -49,6 +49,7 @@ _DIFF_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "@": "active"}
     "init: put the hooks into a client's settings, the team's by default",
     *_SCOPE,
     Parameter("--enforce", "also the hooks that hold an agent back: before edits, at its end"),
+    Parameter("--statusline", "also a line on the workflow, beside the status line that is there"),
     _DRY_RUN,
     "holdfast init --dry-run",
     "holdfast init --agent codex --user",
@@ -59,7 +60,10 @@ def init(args: Arguments) -> Answer:
 
     agent, scope = _choice(args)
     agent, scope = agent or "claude", scope or "team"
-    outcome = install(agent=agent, scope=scope, enforce=args["enforce"], dry_run=args["dry_run"])
+    outcome = install(
+        agent=agent, scope=scope, enforce=args["enforce"], status_line=args["statusline"],
+        dry_run=args["dry_run"],
+    )  # fmt: skip
     return _answer(outcome, args, agent, scope, [] if args["dry_run"] else _to_do(agent, scope))
 
 
@@ -174,6 +178,22 @@ def hook(args: Arguments) -> Answer:
     from holdfast.hooks.quick_check import main
 
     main()
+    return Silence()
+
+
+@command(
+    "statusline: print one line on this session's workflow, for a client's status line",
+    Parameter(
+        "--after COMMAND", "run this status line first, and print what it prints", names="shell"
+    ),
+    "holdfast statusline",
+    "holdfast statusline --after 'date +%H:%M'",
+    workspace=False,
+)
+def statusline(args: Arguments) -> Answer:
+    from holdfast.hooks.statusline import AFTER, main
+
+    main([] if args["after"] is None else [AFTER, args["after"]])
     return Silence()
 
 
