@@ -321,6 +321,24 @@ def test_a_client_that_never_ends_its_input_does_not_keep_the_process(login):
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.mark.parametrize("end", [">&-", "| true", "2>&-", "< /dev/null > /dev/full"])
+def test_a_client_that_does_not_read_gets_no_error(login, end):
+    command = f"echo '{json.dumps(login.event())}' | {' '.join(COMMAND)} {end}"
+    for words in ("", " --after 'echo theirs'"):
+        shell = [
+            "/bin/bash",
+            "-o",
+            "pipefail",
+            "-c",
+            command.replace("statusline", f"statusline{words}"),
+        ]
+        done = subprocess.run(
+            shell, cwd=login.path, env={**login.environment, **login.variables},
+            capture_output=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_it_loads_next_to_nothing(login):
     program = (
         "import os, sys\nsys.path.insert(0, sys.argv[1])\n"

@@ -33,6 +33,7 @@ from holdfast.workspace.location import find
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from subprocess import Popen
+    from typing import TextIO
 
     from holdfast.core.selection import Asker
     from holdfast.core.types import Fields
@@ -53,7 +54,7 @@ def main(words: list[str]) -> int:
     def show(answer: Fields | None) -> None:
         before = _output_of(former, raw) if former is not None else b""
         line = (answer or {}).get("line", "")
-        encoded = f"{line}\n".encode(sys.stdout.encoding, errors="replace") if line else b""
+        encoded = f"{line}\n".encode(_encoding(), errors="replace") if line else b""
         unwritten = before + encoded
         while unwritten:
             unwritten = unwritten[os.write(1, unwritten) :]
@@ -69,9 +70,12 @@ def main(words: list[str]) -> int:
     except BaseException as error:  # noqa: BLE001 - nothing that goes wrong may disturb the client
         if limit.workspace is not None and not isinstance(error, HoldfastError):
             log_fault(limit.workspace, error)
-    # The former command may take longer: the client alone decides how long it waits for it.
-    limit.end()
-    limit.answer({"line": line})
+    try:
+        # The former command may take longer: the client alone decides how long it waits for it.
+        limit.end()
+        limit.answer({"line": line})
+    except (OSError, ValueError):
+        return 0  # Nobody reads it any more.
     return 0
 
 
@@ -172,13 +176,19 @@ def _style(*, is_client: bool) -> Style:
     colour = (is_client or os.isatty(1)) and os.environ.get("TERM") != "dumb"
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
         colour = True
-    is_unicode = sys.stdout.encoding.lower().startswith("utf")
+    is_unicode = _encoding().lower().startswith("utf")
     width = (columns or _USUAL_COLUMNS) - (_MARGIN if is_client else 0)
     return Style(
         max(_MIN_COLUMNS, width),
         colour=colour and not os.environ.get("NO_COLOR"),
         fancy=is_unicode,
     )
+
+
+def _encoding() -> str:
+    """Return the encoding of standard output, which may be closed."""
+    stream: TextIO | None = sys.stdout
+    return "ascii" if stream is None else stream.encoding
 
 
 # The former status line
