@@ -251,6 +251,44 @@ def test_a_receiver_that_takes_grpc_is_not_called(on, keeper, monkeypatch):
     assert len(on.named("workflow custom")) == 2
 
 
+def test_doctor_says_how_far_the_receiver_is(on, keeper, shop, monkeypatch):
+    def checked():
+        checks = json.loads(shop.run("doctor", "--json").stdout)["checks"]
+        (check,) = [check for check in checks if check["what"] == "telemetry"]
+        return check["status"], check["found"], check["hint"]
+
+    assert checked() == ("good", f"{on.url}: nothing was delivered yet", "")
+    work(keeper)
+    seq = keeper.store.ledger.head_seq
+    assert checked() == ("good", f"{on.url}: {seq} events to be delivered", "")
+    deliver(keeper)
+    assert checked() == ("good", f"{on.url}: 0 events to be delivered", "")
+    on.status = 500
+    work(keeper, "Again")
+    deliver(keeper)
+    status, found, hint = checked()
+    assert (status, "Internal Server Error" in found, hint) == ("bad", True, "holdfast sync")
+
+
+def test_only_the_process_that_delivers_loads_what_it_takes(on, shop):
+    names = "[n for n in sys.modules if 'telemetry' in n or 'spans' in n or 'trace_parent' in n]"
+    code = f"import sys; from holdfast import Keeper; Keeper().remind('Slowly'); print({names})"
+
+    def loaded(**environment):
+        env = {**os.environ, "PYTHONPATH": SOURCE, **environment}
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=shop.root, env=env, capture_output=True, check=True,
+            timeout=60,
+        )  # fmt: skip
+        return done.stdout.decode()
+
+    shop.run("start", "custom", "Faster", **{ENDPOINT: ""})
+    assert loaded(**{ENDPOINT: ""}) == "[]\n"
+    code = code.replace("Slowly", "Softly")
+    assert "opentelemetry.sdk" not in loaded()
+    assert on.requests == []
+
+
 # Faults
 
 

@@ -135,9 +135,11 @@ def _read(store: Store, folds: dict[str, _Reader], event: Event) -> list[Span]:
                 folds[stream].read(earlier)
         except Fault:
             pass  # Its beginning is lost, or in an archive that is not here.
+    fold = folds[stream].fold
+    was_open = fold.is_open
     spans = folds[stream].read(event)
-    if not folds[stream].fold.is_open:
-        del folds[stream]
+    if was_open and not fold.is_open:
+        del folds[stream]  # It takes memory, and mostly nothing follows.
     return spans
 
 
