@@ -212,6 +212,17 @@ def test_a_workflow_that_is_resumed_has_another_span_in_the_same_trace(keeper):
     assert [span.parent for span in phases] == [first.id, second.id]
 
 
+def test_a_workflow_that_is_resumed_within_another_trace_goes_on_there(keeper, monkeypatch):
+    keeper.start("custom", "Faster")
+    keeper.abandon()
+    monkeypatch.setenv("TRACEPARENT", PARENT)
+    keeper.resume(workflow="faster")
+    finish(keeper)
+    first, second = [span for span in spans_of(keeper) if span.name == "workflow custom"]
+    assert (second.trace, second.parent) == (TRACE, SPAN)
+    assert second.links == [(first.trace, first.id)]
+
+
 def test_a_phase_that_is_begun_again_has_a_span_for_each_time(keeper):
     keeper.start("custom", "Faster", phases=["Measure", "Fix"])
     keeper.advance()

@@ -156,8 +156,8 @@ class SpanFold:
 
     def _end_all(self, state: Workflow, at: int) -> list[Span]:
         assert self._workflow is not None
-        left = [*self._tasks.values(), *self._phases.values()]
-        ended = [_ended(span, at, {"status": "left"}) for span in left]
+        unfinished = [*self._tasks.values(), *self._phases.values()]
+        ended = [_ended(span, at, {"status": "left"}) for span in unfinished]
         values: Fields = {name: state.get(name) for name in ("status", "outcome", "reason")}
         values |= {"recipe": state["recipe"]["name"], "title": state["title"] or state["subject"]}
         values |= {"subject": state["subject"], "branch": state["branch"]}
@@ -198,7 +198,8 @@ class SpanFold:
         was = {phase["name"]: phase for phase in before["phases"]} if before is not None else {}
         again = event["data"].get("phase") if event["type"] == "phase_started" else None
         removed = self._phases.keys() - {phase["name"] for phase in after["phases"]}
-        ended = [_ended(self._phases.pop(n), at, {"status": "removed"}) for n in sorted(removed)]
+        gone = [self._phases.pop(name) for name in sorted(removed)]
+        ended = [_ended(span, at, {"status": "removed"}) for span in gone]
         for phase in after["phases"]:
             name, is_open = phase["name"], phase["status"] in _OPEN_PHASE
             span = self._phases.get(name)
@@ -225,10 +226,10 @@ class SpanFold:
             return []
         was = {str(task["id"]): task for task in before["tasks"]} if before is not None else {}
         ended = []
-        left = set(self._tasks)
+        removed = set(self._tasks)
         for task in after["tasks"]:
             name, status = str(task["id"]), task["status"]
-            left.discard(name)
+            removed.discard(name)
             if was.get(name) is task:
                 continue
             span = self._tasks.get(name)
@@ -239,8 +240,8 @@ class SpanFold:
                 ended.append(_ended(self._new_task(event, task, after, at), at, _of_task(task)))
             elif span is None and is_open:
                 self._tasks[name] = self._new_task(event, task, after, at)
-        removed = [name for name in self._tasks if name in left]
-        return ended + [_ended(self._tasks.pop(n), at, {"status": "removed"}) for n in removed]
+        gone = [self._tasks.pop(name) for name in sorted(removed)]
+        return ended + [_ended(span, at, {"status": "removed"}) for span in gone]
 
     def _new_task(self, event: Event, task: Task, state: Workflow, at: int) -> Span:
         assert self._workflow is not None
@@ -275,9 +276,9 @@ class SpanFold:
         data, fields = event["data"], event["data"].get("fields", {})
         above = self._phases.get(str(state["phase"]))
         span = self._run(event, above, f"gate {data['gate']}", fields, at)
-        told = {"gate": data["gate"], "passed": data["passed"]}
-        told["evidence"] = data.get("evidence", "claim")
-        span.attributes |= _attributes({**told, "claimed": fields.get("claimed")})
+        result = {"gate": data["gate"], "passed": data["passed"]}
+        result |= {"evidence": data.get("evidence", "claim"), "claimed": fields.get("claimed")}
+        span.attributes |= _attributes(result)
         if not data["passed"]:
             span.error = f"the gate {data['gate']} failed"
         return span
@@ -289,8 +290,8 @@ class SpanFold:
         fields = {**tests, "command": tests.get("test_command")}
         span = self._run(event, above, "tests", fields, at)
         has_failed, is_wanted = tests.get("last_result") == "failed", bool(tests.get("failure"))
-        told = {"passed": not has_failed, "expected_failure": is_wanted}
-        span.attributes |= _attributes({**told, "evidence": tests.get("evidence", "claim")})
+        result = {"passed": not has_failed, "expected_failure": is_wanted}
+        span.attributes |= _attributes({**result, "evidence": tests.get("evidence", "claim")})
         if has_failed and not is_wanted:
             span.error = "the tests failed"
         return span
@@ -303,11 +304,11 @@ class SpanFold:
         if "iteration" in data:
             name = f"{name} {data['iteration']}"
         span = self._below(unit or self._workflow, name, event, min(self._earlier, at))
-        told: Fields = {key: data.get(key) for key in ("iteration", *_OF_UNIT)}
+        report: Fields = {key: data.get(key) for key in ("iteration", *_OF_UNIT)}
         evidence = data.get("evidence")
         if isinstance(evidence, dict):
-            told |= {key: evidence.get(key) for key in ("command", "exit_code")}
-        span.attributes |= _attributes({"task": str(data["task"]), **told})
+            report |= {key: evidence.get(key) for key in ("command", "exit_code")}
+        span.attributes |= _attributes({"task": str(data["task"]), **report})
         if kind == "task_timed_out":
             span.error = "the unit has used all its iterations"
         elif data.get("clean") is False:
@@ -349,9 +350,9 @@ def _is_newly_done(before: Phase | Task | None, after: Phase | Task) -> bool:
 
 
 def _of_task(task: Task) -> Fields:
-    names = ("status", "commit", "reason", "claimed", "iterations_used", "description")
-    told: Fields = {name: task.get(name) for name in names}
-    return {**told, "text": told.pop("description")}
+    names = ("status", "commit", "reason", "claimed", "iterations_used")
+    fields: Fields = {name: task.get(name) for name in names}
+    return {**fields, "text": task["description"]}
 
 
 def _ended(span: Span, at: int, values: Json) -> Span:

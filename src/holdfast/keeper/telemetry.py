@@ -75,7 +75,7 @@ def _deliver_once(store: Store) -> bool:
             return True
         trouble = f"{telemetry.WARNING}: {fault.message}; {fault.hint}"
     notes = telemetry.notes_of(store)
-    was_down = notes.said_last().startswith(telemetry.WARNING)
+    was_down = notes.last_note().startswith(telemetry.WARNING)
     notes.settle(trouble, telemetry.RECOVERED if was_down else "")
     return bool(trouble) or store.ledger.head_seq == seq
 
@@ -164,11 +164,11 @@ class _Reader:
 
 def _masked(spans: list[Span], root: str) -> list[Span]:
     """Mask every text of spans, and then cut it."""
-    shown = [
+    texts = [
         [span.name, span.error, span.attributes, [list(point) for point in span.points]]
         for span in spans
     ]
-    for span, values in zip(spans, masked_texts(shown, root), strict=True):
+    for span, values in zip(spans, masked_texts(texts, root), strict=True):
         name, span.error, attributes, points = values
         span.name, span.attributes = name[:MAX_TEXT], _cut(attributes)
         span.points = [(name, at, _cut(fields)) for name, at, fields in points]

@@ -41,11 +41,11 @@ class DeliveryNotes:
         self._source = source
         self._note = os.path.join(source.workspace.home, f"{name}.note")
         """What the next change has to say."""
-        self._told = os.path.join(source.workspace.home, f"{name}.told")
+        self._last = os.path.join(source.workspace.home, f"{name}.told")
 
-    def said_last(self) -> str:
+    def last_note(self) -> str:
         """Return what was said last and still holds."""
-        return self._read(self._told)
+        return self._read(self._last)
 
     def say(self) -> None:
         """Note what the last delivery met, if that was not said yet."""
@@ -53,14 +53,14 @@ class DeliveryNotes:
         if not text:
             return
         try:
-            self._source.disk.move(self._note, self._told)
+            self._source.disk.move(self._note, self._last)
         except OSError:
             return  # Another process says it.
         self._source.note(text)
 
     def say_once(self, text: str) -> None:
         """Note a text, unless it is what was said last."""
-        if text != self.said_last():
+        if text != self.last_note():
             self.say_no_more(text)
             self._source.note(text)
 
@@ -69,10 +69,10 @@ class DeliveryNotes:
 
         ``recovered`` is what to say about the end; empty if it goes without saying.
         """
-        disk, last = self._source.disk, self.said_last()
+        disk, last = self._source.disk, self.last_note()
         news = trouble or recovered
         if not trouble:
-            disk.remove(self._told)
+            disk.remove(self._last)
         if news and news not in (self._read(self._note), last):
             disk.replace_view(self._note, news.encode()[:_MAX_NOTE_BYTES])
         elif not news:
@@ -82,9 +82,9 @@ class DeliveryNotes:
         """Remember trouble that was said in another way, so that no change says it again."""
         self._source.disk.remove(self._note)
         if trouble:
-            self._source.disk.replace_view(self._told, trouble.encode()[:_MAX_NOTE_BYTES])
+            self._source.disk.replace_view(self._last, trouble.encode()[:_MAX_NOTE_BYTES])
         else:
-            self._source.disk.remove(self._told)
+            self._source.disk.remove(self._last)
 
     def _read(self, path: str) -> str:
         has_file = os.path.lexists(path)

@@ -213,12 +213,12 @@ class Receiver:
             self._exporter: Any = OTLPSpanExporter()
         self._scope = InstrumentationScope("holdfast", __version__)
         # The exporter says why it failed only in its log.
-        self._said: list[str] = []
-        said = self._said
+        self._messages: list[str] = []
+        messages = self._messages
 
         class Listener(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
-                said.append(record.getMessage())
+                messages.append(record.getMessage())
 
         self._logger = logging.getLogger("opentelemetry")
         self._logger.propagate = False
@@ -236,11 +236,11 @@ class Receiver:
         """Send spans; return why that failed, or an empty text."""
         from opentelemetry.sdk.trace.export import SpanExportResult
 
-        self._said.clear()
+        self._messages.clear()
         result = self._exporter.export([self._readable(span) for span in spans])
         if result is SpanExportResult.SUCCESS:
             return ""
-        return "; ".join(dict.fromkeys(self._said))[:_MAX_QUOTED] or "it failed"
+        return "; ".join(dict.fromkeys(self._messages))[:_MAX_QUOTED] or "it failed"
 
     def _readable(self, span: Span) -> Any:
         """Return a span as the exporter takes it."""

@@ -67,6 +67,6 @@ def _deliver_once(source: LayerSource, name: str) -> bool:
     finally:
         source.disk.close(lock)
     notes = notes_of(source)
-    was_down = notes.said_last().startswith(mcp_delivery.WARNING)
+    was_down = notes.last_note().startswith(mcp_delivery.WARNING)
     notes.settle(trouble, mcp_delivery.RECOVERED if was_down else "")
     return bool(trouble) or source.ledger.head_seq == delivery["seq"]
