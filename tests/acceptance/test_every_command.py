@@ -34,8 +34,8 @@ KEYS = {
     for name in names
 }
 
-SERVERS = {"mcp", "mcp memory"}
-"""They answer a client, not a command line."""
+SERVERS = {"mcp", "mcp memory", "web"}
+"""They answer a client or a browser, not a command line."""
 OTHERS = {"conflicts drop", "conflicts take", "demo", "doctor", "export", "import", "pr"}
 """They have tests of their own."""
 
@@ -111,12 +111,14 @@ def test_a_workflow_has_exactly_the_documented_keys(repo):
     order = ("--label", "small", "--after", repo.ok("log")["events"][-1]["stream"])
     repo.ok("start", "dev", "x", "--task", "one", "--phase", "all", "--milestone", "M1", *order)
     new = set(repo.state())
+    repo.ok("ask", "Why?")
     repo.ok("task", "start", "1")
     repo.ok("task", "remove", "1")
     repo.ok("complete", "--force", "--reason", "done with it", "--outcome", "all is well")
     workflow = repo.ok("log")["events"][-1]["stream"]
     assert new | set(repo.state(workflow)) == names
     assert names - new == {
+        "questions",
         "current_task",
         "last_task",
         "completed_at",

@@ -9,7 +9,6 @@ import pytest
 from holdfast import Keeper, Pool, Refused, Sharing
 from holdfast.cli.parser import load_all
 from holdfast.initiatives import Initiatives
-from holdfast.keeper import session as sessions
 from holdfast.keeper.evidence import Evidence
 from holdfast.keeper.logs import Delegations, Interviews
 from holdfast.layers.memory import Memory
@@ -21,7 +20,7 @@ METHODS = {
     "start": "start",
     "recipes": "recipes",
     "recipes show": "recipe",
-    "status": "workflows",
+    "status": "workflows open_questions",
     "show": "show state_at changes",
     "resume": "resume briefing note_briefing needs_delivery missing_reading needs_explicit_id",
     "log": "log follow",
@@ -47,6 +46,8 @@ METHODS = {
     "task reopen": "reopen_task",
     "task move": "move_task",
     "remind": "remind remove_reminder",
+    "ask": "ask withdraw_question",
+    "answer": "answer",
     "read": "require_reading remove_reading",
     "set": "set_context",
     "unset": "unset_context",
@@ -138,11 +139,13 @@ METHODS = {
     "import": "import_file",
 }
 FOR_PEOPLE = {"completion", "demo", "doctor", "help", "init", "uninstall", "watch"}
-OF_ITS_OWN = {"mcp", "mcp memory", "memory export", "memory search"}
+OF_ITS_OWN = {"mcp", "mcp memory", "web", "memory export", "memory search"}
 """Servers, and the graph that they serve: it belongs to a file, not to a workspace."""
 BELOW = {
+    "board",
     "search_memory",  # without a file; with one, a graph is read that is no project's
     "lost_work",
+    "new_answers",
     "memory.own_entries",
     "do",
     "events",
@@ -157,7 +160,7 @@ BELOW = {
     "watched",
 }
 """The ways of every change, for what has no command yet; what completion looks up; what an
-exchange does beside its work; and what ``holdfast`` alone and ``watch`` show."""
+exchange does beside its work; and what ``holdfast`` alone, ``watch`` and ``web`` show."""
 
 DAY_MS = 86_400_000
 FORCED = {"force": True, "reason": "a test"}
@@ -206,12 +209,13 @@ def test_every_method_is_documented(name):
 def test_a_method_takes_what_its_command_takes(name):
     """Every option and argument of the command has a parameter; spelling may be longer."""
     methods = [public()[method] for method in METHODS[name].split()]
-    taken = methods if name in ("loop verify", "remind", "read", "show") else methods[:1]
+    taken = methods if name in ("loop verify", "remind", "read", "show", "ask") else methods[:1]
     parameters = {key for method in taken for key in inspect.signature(method).parameters}
     spec = COMMANDS[name]
     # A question is for people.
     given = [parameter.into for parameter in spec.parameters if parameter.into != "yes"]
     carried = {"failed": "passed", "remove": "path", "all": "everything"}
+    carried |= {"choice": "choices", "withdraw": "number"}
     if name in ("show", "search"):
         carried = {"at": "seq", "all": "everywhere"}
     if name == "abandon":

@@ -74,6 +74,7 @@ class Keeper:
         report = SimpleNamespace(ok=self.sound, lines=[] if self.sound else lines, counts={})
         return {
             "workflows": ([listed("dev-1"), listed("dev-2")], []),
+            "open_questions": [],
             "briefing": "Go on with task 3.",
             "has_initiatives": False,
             "needs_explicit_id": False,
@@ -191,7 +192,7 @@ def test_start_hands_everything_on(fake_keeper, capsys):
 def test_reading_commands_have_their_one_object(fake_keeper, capsys):
     assert in_json(capsys, "status") == (
         0,
-        {"ok": True, "workflows": [listed("dev-1"), listed("dev-2")]},
+        {"ok": True, "workflows": [listed("dev-1"), listed("dev-2")], "questions": []},
     )
     assert in_json(capsys, "status", "-w", "dev-2")[1]["workflows"] == [listed("dev-2")]
     assert in_json(capsys, "show", "dev-1")[1]["workflow"]["status"] == "in_progress"

@@ -50,8 +50,16 @@ def workflow_of(word="word"):
     ]
     state["violations"] = [{"code": word, "severity": word, "details": word}]
     state["required_reading"], state["read"] = ["@read.md", word], {"@read.md": THEN}
+    state["questions"] = [a_question(word), {**a_question(word), "status": "answered"}]
     state["reminders"], state["context"] = [word], {word: word, "nested": {word: [word]}}
     return state
+
+
+def a_question(word):
+    return {
+        "id": 1, "text": word, "choices": [word, word], "blocking": True, "asked_at": THEN,
+        "by": {"surface": word}, "status": "open", "answer": word,
+    }  # fmt: skip
 
 
 def row(word="word", **fields):
@@ -102,6 +110,7 @@ def a_keeper(word):
         needs_delivery=lambda _receipt: False,
         session=SimpleNamespace(id=None),
         workspace=SimpleNamespace(branch=lambda: word, project=word),
+        open_questions=lambda: [{"workflow": word, **a_question(word)}],
         workflows=lambda **_options: ([row(word), row(word, phase=None)], [word]),
         events=lambda **_options: iter([an_event(word)]),
         follow=lambda **_options: iter([]),
@@ -176,6 +185,7 @@ def a_place(word):
         "mine": word,
         "initiative": an_initiative(word),
         "damage": [word],
+        "questions": [{"workflow": word, **a_question(word)}],
         "next": [{"command": word, "about": word}],
     }
 

@@ -57,7 +57,8 @@ PACKAGES = {
         *("visible", "workflow"),
     ),
     "holdfast.core.workflow": (
-        *("corrections", "edits", "evidence", "lifecycle", "needs", "pool", "steps", "tasks"),
+        *("corrections", "edits", "evidence", "lifecycle", "needs", "pool", "questions", "steps"),
+        "tasks",
     ),
     "holdfast.formats": ("schema", "skill"),
     "holdfast.keeper": ("facts", "record_writer", "requests", "session", "store", "transaction"),

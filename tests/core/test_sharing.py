@@ -87,6 +87,51 @@ def test_a_task_that_cannot_be_told_is_a_conflict():
     assert fold.state["tasks"][0]["status"] == "pending"
 
 
+def test_a_question_is_known_by_its_text_where_another_has_its_number():
+    first, second = two_replicas()
+    first.do("ask_question", text="of a?", by={"surface": "cli", "session": "ada"})
+    second.do("ask_question", text="of b?", blocking=True, by={"surface": "cli", "session": "ben"})
+    second.do("answer_question", question=1, text="yes", by={"surface": "web"})
+    first.do("withdraw_question", question=1)
+    first.hear(second)
+    questions = {q["text"]: q for q in first.fold().state["questions"]}
+    assert [questions[text]["id"] for text in ("of a?", "of b?")] == [1, 2]
+    assert questions["of a?"]["status"] == "withdrawn"
+    assert (questions["of b?"]["answer"], questions["of b?"]["answered_by"]) == (
+        "yes", {"surface": "web"}
+    )  # fmt: skip
+    assert questions["of b?"]["by"] == {"surface": "cli"}
+
+
+def test_a_question_that_both_machines_answer_has_the_first_answer_and_a_conflict():
+    first, second = two_replicas()
+    first.do("ask_question", text="why?")
+    second.hear(first)
+    first.do("answer_question", question=1, text="so")
+    second.do("answer_question", question=1, text="otherwise")
+    first.hear(second)
+    fold = first.fold()
+    assert fold.state["questions"][0]["answer"] == "so"
+    assert [one["why"] for one in fold.conflicts] == ["answer: question 1 of work is answered (so)"]
+
+
+def test_sessions_of_questions_stay_at_home_and_come_back_there():
+    caller = {"surface": "cli", "session": "ada"}
+    asked = {
+        "id": 1, "text": "why?", "choices": [], "blocking": False, "asked_at": AT, "by": caller,
+        "status": "answered", "answer": "so", "answered_at": AT, "answered_by": caller,
+    }  # fmt: skip
+    first, _ = two_replicas()
+    local = {**first.fold().state, "session": None, "questions": [asked]}
+    shared = sharing.shared_state(local)
+    assert "ada" not in dumps(shared)
+    back = sharing.localised(shared, local, "a", {"worktree": ".", "record": "r"}, [])
+    assert back["questions"] == [asked]
+    new = {**shared, "questions": [{**shared["questions"][0], "answer": "else"}]}
+    back = sharing.localised(new, local, "a", {"worktree": ".", "record": "r"}, [])
+    assert back["questions"] == new["questions"]
+
+
 def test_two_machines_that_leave_a_phase_leave_it_once():
     first, second = two_replicas()
     first.do("advance", **FORCED)

@@ -169,4 +169,5 @@ def test_an_answer_without_its_keys_is_found():
     assert wrong(answers.of_command("status"), {"ok": True})
     assert wrong(answers.of_command("status"), {"ok": False})
     assert wrong(answers.of_command("status"), {"ok": True, "workflows": [{"id": "x"}]})
-    assert not wrong(answers.of_command("status"), {"ok": True, "workflows": []})
+    nothing = {"ok": True, "workflows": [], "questions": []}
+    assert not wrong(answers.of_command("status"), nothing)

@@ -1,6 +1,6 @@
 """The chapters in which not a person asks but a client: hooks, both servers, the settings."""
 
-from golden.steps import Fire, Look, Replace, Serve, Write, call, hello
+from golden.steps import Fire, Look, Replace, Run, Serve, Write, call, hello
 
 NOTES = """\
 # Current Workflow State
@@ -43,6 +43,11 @@ HOOKS = [
     Fire("PreCompact", {"trigger": "auto", "custom_instructions": None}),
     Fire("SessionStart", {"source": "compact"}),
     "show",
+    Run("ask 'Which tool?' --choice pg_dump --choice rsync", session="session-1"),
+    Fire("UserPromptSubmit", {"prompt": "go on"}),
+    Run("answer 1 2", session=""),
+    Fire("UserPromptSubmit", {"prompt": "go on"}),
+    Fire("UserPromptSubmit", {"prompt": "go on"}),
     Fire("AfterTool", {"tool_name": "read_file",
                        "tool_input": {"absolute_path": "{root}/docs/guide.md"}}),
     Fire("PreCompress", {"trigger": "auto"}),
@@ -182,6 +187,8 @@ MCP = [
         call("gate", action="record", gate="test", passed=True, fields={"n": 1}),
         call("note", kind="reminder", text="once more"),
         call("note", kind="reading", text="@docs/a.md"),
+        call("note", kind="question", text="Which?", choices=["a", "b"], blocking=True),
+        call("note", kind="answer", number=1, text="2"),
         call("note", kind="context", fields={"host": "x"}),
         call("note", kind="learning", text="short commits"),
         call("note", kind="violation", code="V-1", severity="HIGH", text="no test"),

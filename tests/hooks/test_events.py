@@ -461,6 +461,7 @@ def test_every_event_with_a_handler_gets_past_the_quick_check():
         *quick_check._SESSION_EVENTS,
         *quick_check._TOOL_EVENTS,
         *quick_check._ENFORCING,
+        quick_check._PROMPT,
     }
     assert set(handlers.EVENTS) == known
 

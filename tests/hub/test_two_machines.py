@@ -82,6 +82,28 @@ def test_what_both_add_offline_is_there_on_both(shared: tuple[Machine, Machine, 
     assert desk.digests() == laptop.digests()
 
 
+def test_an_answer_at_the_laptop_reaches_the_session_at_the_desk(
+    shared: tuple[Machine, Machine, str],
+) -> None:
+    desk, laptop, name = shared
+    asker = Keeper(str(desk.folder), session="ada")
+    asker.ask("Which database?", ["Postgres", "SQLite"], blocking=True, workflow=name)
+    desk.sync()
+    laptop.sync()
+    assert [row["text"] for row in laptop.keeper.open_questions()] == ["Which database?"]
+    laptop.keeper.answer(1, "2")
+    laptop.sync()
+    assert asker.open_questions() != []
+    desk.sync()
+    assert asker.open_questions() == []
+    told = asker.new_answers()
+    assert told is not None
+    assert told.notes == [f"question 1 of {name} (Which database?) was answered: SQLite"]
+    (question,) = desk.keeper.show(workflow=name).state["questions"]
+    assert question["answered_by"] == {"surface": "library"}
+    assert desk.digests() == laptop.digests()
+
+
 class TestNumbersOfTasks:
     """Two machines that add tasks under one number: nobody does the wrong one."""
 

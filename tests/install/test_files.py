@@ -15,7 +15,13 @@ from support.settings_samples import BIG, FILES
 
 TEAM = ".claude/settings.json"
 LOCAL = ".claude/settings.local.json"
-EVENTS = {"SessionStart": None, "PreCompact": None, "SessionEnd": None, "PostToolUse": "Read"}
+EVENTS = {
+    "SessionStart": None,
+    "PreCompact": None,
+    "SessionEnd": None,
+    "PostToolUse": "Read",
+    "UserPromptSubmit": None,
+}
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
 
 each_file = pytest.mark.parametrize("text", FILES.values(), ids=FILES)
@@ -192,8 +198,8 @@ def test_a_variable_says_where_a_clients_own_settings_are(project, monkeypatch, 
 def test_codex_gets_its_file_and_is_said_to_ask(project):
     outcome = project.init(agent="codex")
     hooks = loaded(project.read(".codex/hooks.json"))["hooks"]
-    assert list(hooks) == ["SessionStart", "PreCompact", "SessionEnd"]
-    assert [group["hooks"][0]["timeout"] for (group,) in hooks.values()] == [10, 10, 3]
+    assert list(hooks) == ["SessionStart", "PreCompact", "SessionEnd", "UserPromptSubmit"]
+    assert [group["hooks"][0]["timeout"] for (group,) in hooks.values()] == [10, 10, 3, 10]
     assert any("trust" in note for note in outcome.notes)
 
 
@@ -201,7 +207,7 @@ def test_reading_is_not_insisted_on_where_the_client_does_not_tell_of_it(project
     notes = " ".join(project.init(agent="codex", enforce=True).notes)
     assert 'enforce = ["stop"]' in notes
     hooks = loaded(project.read(".codex/hooks.json"))["hooks"]
-    assert list(hooks) == ["SessionStart", "PreCompact", "SessionEnd", "Stop"]
+    assert list(hooks) == ["SessionStart", "PreCompact", "SessionEnd", "UserPromptSubmit", "Stop"]
 
 
 def test_gemini_counts_in_milliseconds_and_has_its_own_events(project):

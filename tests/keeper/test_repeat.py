@@ -17,6 +17,7 @@ def keeper(tmp_path):
     keeper = shop.keeper(session="s1")
     keeper.start("dev", "a.md", tasks=["one", "two"])
     keeper.remind("first")
+    keeper.ask("Which?")
     return keeper
 
 
@@ -60,6 +61,12 @@ REQUESTS = {
     "edit it otherwise": lambda keeper: keeper.edit_task(1, "twice", id="same"),
     "move a task": lambda keeper: keeper.move_task(1, after=2, id="same"),
     "remove a task": lambda keeper: keeper.remove_task(1, id="same"),
+    "ask": lambda keeper: keeper.ask("Why?", ["a", "b"], id="same"),
+    "ask with other choices": lambda keeper: keeper.ask("Why?", ["a"], id="same"),
+    "ask and wait": lambda keeper: keeper.ask("Why?", ["a", "b"], blocking=True, id="same"),
+    "answer": lambda keeper: keeper.answer(1, "a", id="same"),
+    "answer otherwise": lambda keeper: keeper.answer(1, "b", id="same"),
+    "withdraw": lambda keeper: keeper.withdraw_question(1, id="same"),
     "remind": lambda keeper: keeper.remind("a", id="same"),
     "remind of b": lambda keeper: keeper.remind("b", id="same"),
     "require reading": lambda keeper: keeper.require_reading("@a.md", id="same"),

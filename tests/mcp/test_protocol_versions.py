@@ -9,7 +9,7 @@ from holdfast.mcp.messages import HANDSHAKE, VERSIONS
 from holdfast.mcp.workflow_tools import TOOLS
 from holdfast.mcp.workflows import INSTRUCTIONS, TEMPLATES
 
-MOST_CHARACTERS = 11_100
+MOST_CHARACTERS = 11_400
 both = pytest.mark.parametrize("words", [(), ("memory",)], ids=["workflows", "memory"])
 
 

@@ -190,6 +190,24 @@ def test_an_agent_can_mend_its_mistakes(served, client):
     assert "\nnote takes: kind, text, " in wrong
 
 
+def test_questions_go_out_and_answers_come_in_through_the_tools(served, client):
+    client.call("start", recipe="dev", subject="a.md", tasks=["one"])
+    asked = client.call("note", kind="question", text="Which?", choices=["a", "b"], blocking=True)
+    assert asked["question"] == 1
+    assert asked["position"]["next"].endswith("holdfast answer 1 ANSWER")
+    assert client.call("note", kind="question", text="And?")["question"] == 2
+    assert [q["text"] for q in client.call("status")["questions"]] == ["Which?", "And?"]
+    answered = client.call("note", kind="answer", number=1, text="2")
+    assert "questions" not in answered["position"]["pending"]
+    client.call("note", kind="question", number=2, remove=True)
+    questions = served.holdfast("show")["workflow"]["questions"]
+    assert [(q["status"], q.get("answer")) for q in questions] == [
+        ("answered", "b"), ("withdrawn", None)
+    ]  # fmt: skip
+    refused = client.refused("note", kind="answer", text="2")["structuredContent"]["error"]
+    assert refused["message"] == "note answer: number is missing"
+
+
 def test_a_refusal_is_what_the_command_line_says(served, client):
     client.call("start", recipe="dev", subject="a.md", tasks=["one"])
     for tool, arguments, words in [
@@ -220,7 +238,7 @@ def test_complete_archives_a_finished_loop(served, client):
 
 
 def test_status_lists_and_shows_and_resume_briefs(served, client):
-    assert client.call("status") == {"ok": True, "workflows": []}
+    assert client.call("status") == {"ok": True, "workflows": [], "questions": []}
     client.call("start", recipe="dev", subject="a.md")
     workflow = client.call("start", recipe="tdd", subject="b.md")["position"]["id"]
     assert client.call("status") == served.holdfast("status")

@@ -91,7 +91,7 @@ def test_the_client_installs_it_and_lets_it_go_again(claude, copy, source):
     skills = sorted(path.name for path in (ROOT / "plugin" / "skills").iterdir())
     assert ", ".join(skills) in " ".join(inventory.split()), inventory
     assert re.search(r"MCP servers \(1\)\s+holdfast", inventory), inventory
-    assert "SessionStart, PreCompact, SessionEnd, PostToolUse" in inventory
+    assert "SessionStart, PreCompact, SessionEnd, PostToolUse, UserPromptSubmit" in inventory
     for words in (("uninstall", "holdfast@holdfast"), ("marketplace", "remove", "holdfast")):
         assert claude("plugin", *words).returncode == 0
     assert "holdfast" not in claude("plugin", "list").stdout

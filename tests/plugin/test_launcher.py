@@ -12,7 +12,7 @@ from support.paths import PLUGIN
 
 LAUNCHER = PLUGIN / "bin" / "holdfast-hook"
 HOOKS = json.loads((PLUGIN / "hooks" / "hooks.json").read_text("utf-8"))["hooks"]
-EVENTS = ["SessionStart", "PreCompact", "SessionEnd", "PostToolUse"]
+EVENTS = ["SessionStart", "PreCompact", "SessionEnd", "PostToolUse", "UserPromptSubmit"]
 KINDS = {"sh": ["sh"], "dash": ["dash"], "bash": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
 SHELLS = {name: words for name, words in KINDS.items() if shutil.which(words[0])}
 INPUT = b'{"hook_event_name":"X","text":"$(touch owned) `touch owned`\\u00e9"}'
@@ -191,10 +191,10 @@ def test_a_holdfast_whose_python_is_gone_is_no_error(launch, tmp_path):
 # How the client calls it
 
 
-def test_the_hooks_are_these_four():
+def test_the_hooks_are_these():
     assert list(HOOKS) == EVENTS
     matchers = {event: [group.get("matcher") for group in HOOKS[event]] for event in EVENTS}
-    every_source = {event: [None] for event in EVENTS[:-1]}
+    every_source = {event: [None] for event in EVENTS}
     assert matchers == {**every_source, "PostToolUse": ["Read"]}
 
 

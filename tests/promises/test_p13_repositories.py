@@ -76,6 +76,7 @@ LINES = (
     "hook --explain PreCompact", "hook --explain Stop", "completion bash holdfast show ''",
     "start ship it", "start dev docs/x.md --task one", "start planning it", "start apex it",
     "task add two", "task start 1", "task done 1 --commit 4f5e6d7", "advance", "remind x",
+    "ask x --choice y --blocking", "answer 1 1", "ask z", "ask --withdraw 2",
     "set a=1",
     "read @../outside/secret.txt", "read @README.md", "gate record lint --passed",
     "violation add V-1 LOW slow", "phase start plan", "files add README.md", "files sync",

@@ -16,6 +16,7 @@ words = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 names = words.filter(str.strip)
 safe_names = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,20}", fullmatch=True)
 recipe_names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,12}", fullmatch=True)
+NONE = st.just({})
 times = st.one_of(
     st.integers(0, 4_000_000_000_000).map(iso),
     st.sampled_from(["2025-03-04T05:06:07Z", "2025-03-04T05:06:07.654321Z", "2025-03-04 05:06+02"]),
@@ -161,6 +162,19 @@ def violations():
     )
 
 
+def questions():
+    """Draw questions with different numbers, each open, answered or withdrawn."""
+    callers = st.fixed_dictionaries({"surface": words}, optional={"session": words})
+    asked = {
+        "id": st.integers(1, 99), "text": names, "choices": st.lists(words, max_size=2),
+        "blocking": st.booleans(), "asked_at": times, "by": callers,
+    }  # fmt: skip
+    answer = {"answer": names, "answered_at": times, "answered_by": callers}
+    waiting = with_optional({**asked, "status": st.sampled_from(["open", "withdrawn"])}, {}, NONE)
+    answered = with_optional({**asked, **answer, "status": st.just("answered")}, {}, NONE)
+    return st.lists(waiting | answered, max_size=3, unique_by=lambda question: question["id"])
+
+
 @st.composite
 def workflows(draw, record_format):
     """Draw a state of the format with valid types and references, however unlikely."""
@@ -202,6 +216,7 @@ def changes(record_format):
         "required_reading": st.lists(reading, max_size=2),
         "read": st.dictionaries(reading, times, max_size=2),
         "reminders": st.lists(words, max_size=2),
+        "questions": questions(),
         "context": contexts(),
         "tests": objects,
         "files": st.lists(objects, max_size=2),

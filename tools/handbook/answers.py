@@ -53,7 +53,7 @@ def schema() -> Schema:
     return document(
         "The answers of --json",
         "One object for each command, under its name in $defs. See json.md.",
-        {**_ref("answer"), "$defs": {**_parts(), **answers}},
+        {**_ref("every answer"), "$defs": {**_parts(), **answers}},
     )
 
 
@@ -66,7 +66,7 @@ def of_command(name: str) -> Schema:
 def _answer(command: str, keys: list[str]) -> Schema:
     required = [] if command in _EITHER else [key for key in keys if key not in _SOMETIMES]
     return {
-        **_ref("answer"),
+        **_ref("every answer"),
         "properties": {key: _shape(command, key) or {} for key in keys},
         "if": {"properties": {"ok": {"const": True}}},
         "then": {"required": required},
@@ -107,7 +107,7 @@ def _parts() -> dict[str, Schema]:
         "then": {"required": ["error"]},
     }
     return {
-        "answer": answer,
+        "every answer": answer,
         "error": error,
         "workflow": _workflow(),
         "row": _row(),
@@ -171,6 +171,12 @@ _LEASE = fields(
      "hub": FLAG},
     "workflow",
 )  # fmt: skip
+_ASKED = of(core_types.Question)
+_QUESTION = {
+    **_ASKED,
+    "properties": {**_ASKED["properties"], "workflow": TEXT},
+    "required": [*_ASKED["required"], "workflow"],
+}
 _HUB = fields({"kind": words(KINDS), "where": TEXT, "name": TEXT, "fences": FLAG})
 _REPLICA = fields({"replica": TEXT, "name": TEXT, "n": COUNT, "at": TEXT, "own": FLAG})
 _EVENT_AT = fields({"seq": COUNT, "at": TEXT, "type": TEXT, "stream": TEXT})
@@ -263,16 +269,16 @@ _KEYS: dict[str, Schema] = {
     "lease": _LEASE,
     "leases": array(_LEASE),
     "reaped": array(_LEASE),
+    "address": TEXT,
+    "port": COUNT,
+    "approvals": FLAG,
+    "questions": array(_QUESTION),
     "hits": array(_HIT),
     "repositories": array(TEXT),
     "at": _EVENT_AT,
     "report": OBJECT,
     "format": words(REPORT_FORMATS),
     "text": TEXT,
-    "address": TEXT,
-    "port": COUNT,
-    "approvals": FLAG,
-    "questions": array(_QUESTION),
     "file": nullable(TEXT),
     "pull_request": _PULL_REQUEST,
 }

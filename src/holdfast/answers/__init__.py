@@ -42,7 +42,7 @@ _WATCHED = ("unopened", "seq", "mine", "initiative", "layers", "events", "damage
 _OF_ONE_WORKFLOW = (
     *("abandon", "advance", "complete", "files", "gate", "log", "loop", "phase", "read", "remind"),
     *("rename", "resume", "set", "show", "step", "task", "tests", "undo", "unset", "violation"),
-    *("red", "green", "refactor", "commit", "start", "report", "pr"),
+    *("ask", "answer", "red", "green", "refactor", "commit", "start", "report", "pr"),
 )
 """First words of the commands that work on one workflow."""
 _TAKE_AN_ID = ("show", "resume", "log", "report", "pr")
@@ -87,8 +87,10 @@ def workflow(receipt: Receipt) -> Fields:
     return with_notes({"workflow": workflow_view(receipt.state, receipt.record)}, receipt.notes)
 
 
-def workflows(rows: list[Fields], notes: list[str]) -> Fields:
-    return with_notes({"workflows": [row_view(row) for row in rows]}, notes)
+def workflows(rows: list[Fields], notes: list[str], questions: list[Fields]) -> Fields:
+    """Return the active workflows, and the questions of all of them that wait for an answer."""
+    fields = {"workflows": [row_view(row) for row in rows], "questions": questions}
+    return with_notes(fields, notes)
 
 
 def change(receipt: Receipt) -> Fields:

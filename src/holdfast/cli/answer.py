@@ -66,6 +66,9 @@ class Answer:
         self.lines = lines
         self._notes = notes or []
         """Lines behind the others."""
+        self.late_notes: list[str] = []
+        """Notes that came after the answer was made."""
+        self.has_shown_late_notes = False
         self._step = step
         """Return the next step of the workflow that the answer is about; people read it last."""
         self.code = code
@@ -77,7 +80,14 @@ class Answer:
             fields = answers.with_notes(self._fields, self._notes)
         else:
             fields = self._fields()
+        if self.late_notes:
+            notes = [*fields.get("notes", ()), *self._take_late_notes()]
+            fields = answers.with_notes(fields, notes)
         return fields if self._step is None else {**fields, "next": next_fields(self._step())}
+
+    def _take_late_notes(self) -> list[str]:
+        self.has_shown_late_notes = True
+        return self.late_notes
 
     def json_pieces(self, *, ascii_only: bool) -> Iterator[str]:
         """Yield the pieces of the JSON answer, line ends included."""
@@ -96,7 +106,7 @@ class Answer:
     def all_lines(self, screen: Screen) -> Iterator[str]:
         """Yield the lines, the notes, and the next command."""
         yield from self.lines(screen)
-        yield from map(screen.note, self._notes)
+        yield from map(screen.note, [*self._notes, *self._take_late_notes()])
         if self._step is not None:
             yield from next_lines(screen, self._step())
 
@@ -122,6 +132,7 @@ class Failure(Answer):
     def all_lines(self, screen: Screen) -> Iterator[str]:
         step = None if self._step is None else self._step()
         yield from _error_lines(screen, self._error, step, is_next=self._step is None)
+        yield from map(screen.note, self._take_late_notes())
         if self._step is not None:
             yield from next_lines(screen, step)
 

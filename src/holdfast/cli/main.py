@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from holdfast.core.next_step import NextStep
     from holdfast.core.types import Fields
     from holdfast.keeper import Keeper
+    from holdfast.keeper.questions import Answers
 
 _REFUSED, _USAGE, _FAULT, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 _UNKNOWN_NAME = ("not_found", "no_recipe", "no_command", "invalid", "usage")
 """Codes of the errors that an unknown name causes."""
+_LOOKS = ("context", "status")
+"""Commands about the work of all sessions."""
 _HOOK_OPTIONS = ("--explain", "--help", "-h")
 """Options with which a person, not a client, runs ``holdfast hook``."""
 _LONG_RUNNING = (
@@ -103,6 +106,9 @@ def _run(words: list[str]) -> int:
                 answer = overview(open_keeper(args), args)
     except Exception as error:  # noqa: BLE001 - every error becomes an answer
         answer = failure(error, words, args, keeper)
+    told = None if keeper is None else _new_answers(keeper, args.get("command"))
+    if told is not None:
+        answer.late_notes = told.notes
     try:
         code = print_answer(answer, as_json=as_json)
     except Exception as error:
@@ -110,9 +116,31 @@ def _run(words: list[str]) -> int:
         if answer.is_failure:
             raise
         code = print_answer(failure(error), as_json=as_json)
+    if told is not None and (answer.has_shown_late_notes or not told.notes):
+        told.seen()
     if keeper is not None:
         _renew_lease(keeper)
     return code
+
+
+def _new_answers(keeper: Keeper, command: str | None) -> Answers | None:
+    """Return the answers to its questions that the session was not told yet.
+
+    The output of some commands is read by programs, so only those about work tell them.
+    """
+    session = keeper.session.id
+    if not session or not keeper.workspace.waits_for_answers(session):
+        return None
+    from holdfast.answers import is_about_workflow
+    from holdfast.errors import HoldfastError
+
+    if command and command not in _LOOKS and not is_about_workflow(command):
+        return None
+
+    try:
+        return keeper.new_answers()
+    except (HoldfastError, OSError):
+        return None  # They are told with another command.
 
 
 def _renew_lease(keeper: Keeper) -> None:

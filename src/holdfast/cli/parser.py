@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         "", "workflow", "recipe", "phase", "step", "task", "task phase", "loop", "unit",
         "initiative", "milestone", "gate", "file", "@file", "command", "shell", "agent", "severity",
         "violation", "kind", "any task", "reminder", "reading", "key", "folder", "yes or no",
-        "hub", "conflict", "event", "report",
+        "hub", "conflict", "event", "report", "question",
     ]  # fmt: skip
     """The kind of thing that a value names, so that it can be completed; empty for free text."""
 
@@ -48,6 +48,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "advance": "progress", "phase": "progress", "step": "progress", "task": "progress",
         "red": "steps", "green": "steps", "refactor": "steps", "commit": "steps",
         "remind": "progress", "read": "progress", "set": "progress", "unset": "progress",
+        "ask": "questions", "answer": "questions",
         "undo": "progress",
     },
     "Evidence": {

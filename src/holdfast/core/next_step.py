@@ -6,6 +6,8 @@ that ``fill`` explains.
 
 A loop finishes work before it begins more: units that are nearly done come first. Units that are
 blocked or out of iterations wait for a person, and the next unit is due.
+
+While a blocking question is open, its answer is the next step of any workflow.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from holdfast.core.workflow.needs import (
     why_stale,
     with_stale_gates,
 )
+from holdfast.core.workflow.questions import blocking_questions, question_line
 from holdfast.core.workflow.steps import CYCLE
 from holdfast.core.workflow.tasks import (
     MAX_ITERATIONS,
@@ -53,7 +56,7 @@ from holdfast.core.workflow.tasks import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.core.types import Fields, Phase, Task, Workflow
+    from holdfast.core.types import Fields, Phase, Question, Task, Workflow
 
 _OPPOSITES = {
     "phase block": ["phase", "unblock"],
@@ -71,6 +74,7 @@ _ALL_DONE = "nothing is left to do"
 
 
 MEANINGS = {
+    "ANSWER": "the answer, in words or as the number of a choice",
     "BRANCH": "a branch's name",
     "CODE": "the violation's code",
     "COMMAND": "the command, with its arguments",
@@ -149,7 +153,10 @@ def next_step(
         return None
     state = with_stale_gates(state, facts)
     phase = find_phase(state, state["phase"])
-    if phase is not None and phase["status"] == "blocked":
+    waiting = blocking_questions(state)
+    if waiting:
+        step = _answer_step(waiting[0])
+    elif phase is not None and phase["status"] == "blocked":
         reason = f" ({phase['reason']})" if phase.get("reason") else ""
         step = NextStep(
             f"phase {phase['name']} is blocked{reason}; when that is resolved",
@@ -168,6 +175,13 @@ def next_step(
         step = NextStep("tell the user what is blocked; all of it", ["show"])
     is_named = is_named or step.is_persons
     return step.named(state["id"]) if is_named and step.words[0] != "resume" else step
+
+
+def _answer_step(question: Question) -> NextStep:
+    number, text = str(question["id"]), question_line(question)
+    about = f"ask the user (question {number} holds up this phase): {text}, then"
+    meaning = "what the user answers, in words or as the number of a choice"
+    return NextStep(about, ["answer", number, "ANSWER"], ANSWER=meaning)
 
 
 def _step_after_notes(state: Workflow, why: str, step: NextStep) -> NextStep:
@@ -421,7 +435,12 @@ _UNIT_FIELDS = ("criteria", "files", "output", "remaining", "blockers", "verify"
 
 
 def turn_of(state: Workflow) -> tuple[Task | None, str]:
-    """Return the unit that is due and its turn: iterate, confirm, verify or timeout."""
+    """Return the unit that is due and its turn: iterate, confirm, verify or timeout.
+
+    No unit is due while a blocking question is open.
+    """
+    if blocking_questions(state):
+        return None, ""
     for status in _ORDER:
         for task in state["tasks"]:
             if task["status"] != status or waits_for(state, task):
@@ -536,6 +555,8 @@ def _ways_to_verify(state: Workflow, task: Task, title: str) -> list[NextStep]:
 def _step_without_unit(state: Workflow) -> NextStep:
     """Return what is due if no unit is."""
     turn, waiting = _turn_without_unit(state), [t for t in state["tasks"] if t["status"] in STUCK]
+    if turn == "answer":
+        return _answer_step(blocking_questions(state)[0])
     if turn == "plan":
         unit = f"{unit_mark(state['recipe'])}1: TITLE"
         title = "what the first unit is about"
@@ -553,6 +574,8 @@ def _step_without_unit(state: Workflow) -> NextStep:
 
 
 def _turn_without_unit(state: Workflow) -> str:
+    if blocking_questions(state):
+        return "answer"
     if not state["tasks"]:
         return "plan"
     is_done = all(task["status"] == "completed" for task in state["tasks"])

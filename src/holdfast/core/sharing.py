@@ -20,6 +20,7 @@ from holdfast.core import diff
 from holdfast.core.json_text import digest, dumps
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import note_in_history
+from holdfast.core.workflow.questions import find_question
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ LOCAL_FIELDS = (
 )  # fmt: skip
 """Fields of a workflow's state that every replica has for itself."""
 _LOCAL_ARGS = frozenset(("session", "worktree", "record", "rebind", "new_context", "stated"))
+_CALLERS = ("by", "answered_by")
+"""Fields of questions, and arguments, that have a caller with its session."""
 _OUTPUTS = ("output_tail", "last_error")
 """Fields that have the output of a command."""
 _DIGEST_OF = {"output_tail": "output_digest"}
@@ -75,9 +78,10 @@ _COURSE = ("history", "history_earlier", "updated_at")
 _KEYS = {
     "phases": "name", "tasks": "id", "violations": "code", "files": "path", "guardrails": "name",
     "reminders": "", "required_reading": "", "commits": "", "labels": "", "after": "",
+    "questions": "text",
 }  # fmt: skip
 """Lists whose entries several can change apart, each with the field that tells them apart."""
-_TELLING = ("at", "description", "name", "code", "path")
+_TELLING = ("at", "description", "name", "code", "path", "text")
 """Fields that tell entries of lists apart, whatever numbers they have."""
 _TASK_ARGS = ("task", "before", "after")
 """Arguments of commands that name a task by its number."""
@@ -123,6 +127,7 @@ def cause_of(
     travelling = {name: value for name, value in args.items() if name not in _LOCAL_ARGS}
     if kind == "archive_loop":
         travelling["record"] = None
+    travelling = _without_sessions(travelling)
     if kind in _WITH_OUTPUT and not output:
         travelling = without_output(travelling)
     meant = _meant(before, kind, args)
@@ -130,9 +135,12 @@ def cause_of(
 
 
 def _meant(state: State, kind: str, args: Fields) -> Fields:
-    """Return the texts of the tasks that a command names by number, and the phase it leaves."""
+    """Return the texts of what a command names by number, and the phase it leaves."""
     if not _is_open(state) or "tasks" not in state:
         return {}
+    if "question" in args:
+        question = find_question(state, args["question"])
+        return {} if question is None else {"question": question["text"]}
     texts = {str(task["id"]): task["description"] for task in state["tasks"]}
     names = [name for name in _TASK_ARGS if str(args.get(name)) in texts]
     meant = {name: texts[str(args[name])] for name in names}
@@ -175,6 +183,12 @@ def _as_meant(state: State, cause: Cause, *, is_known: bool) -> Cause | Refusal:
             if state["phase"] != text:
                 return Refusal("conflict", f"{text} was left elsewhere")
             continue
+        if name == "question":
+            asked = [q["id"] for q in state.get("questions", ()) if q["text"] == text]
+            if not asked:
+                return Refusal("conflict", f"question {text!r} is not asked any more")
+            args[name] = asked[-1]
+            continue
         same = [task["id"] for task in state["tasks"] if task["description"] == text]
         if str(args[name]) not in map(str, same):
             if len(same) != 1:
@@ -200,6 +214,8 @@ def shared_state(state: State, *, output: bool = False) -> State:
         return {key: value for key, value in state.items() if key != "conflicts"}
     after = {key: value for key, value in state.items() if key not in LOCAL_FIELDS}
     after |= {"session": None, "worktree": "", "record": "", "read": {}}
+    if "questions" in state:
+        after["questions"] = [_without_sessions(question) for question in state["questions"]]
     if not output:
         showing = {p["name"] for p in state["recipe"]["phases"] if p.get("shows_tests")}
         after["gates"] = without_output(state["gates"])
@@ -209,6 +225,16 @@ def shared_state(state: State, *, output: bool = False) -> State:
             for phase in state["phases"]
         ]
     return after
+
+
+def _without_sessions(fields: Fields) -> Fields:
+    """Return a question, or arguments, without the sessions of those who asked and answered."""
+    return {
+        key: {name: value[name] for name in value if name != "session"}
+        if key in _CALLERS and isinstance(value, dict)
+        else value
+        for key, value in fields.items()
+    }
 
 
 def without_output(value: Json) -> Json:
@@ -700,6 +726,9 @@ def localised(
         else phase
         for phase in shared["phases"]
     ]
+    if "questions" in shared:
+        mine = {dumps(_without_sessions(q)): q for q in known.get("questions", ())}
+        after["questions"] = [mine.get(dumps(q), q) for q in shared["questions"]]
     after.pop("conflicts", None)
     if conflicts:
         after["conflicts"] = conflicts

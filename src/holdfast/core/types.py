@@ -135,6 +135,24 @@ class Violation(TypedDict):
     """True if the record says that it blocks, whatever its severity."""
 
 
+class Question(TypedDict):
+    """A question to people, and its answer."""
+
+    id: int
+    text: str
+    choices: list[str]
+    blocking: bool
+    """True if the whole phase waits for the answer."""
+    asked_at: str
+    by: Fields
+    """The ``surface`` and the ``session`` that asked."""
+    status: str
+    """``open``, ``answered`` or ``withdrawn``."""
+    answer: NotRequired[str]
+    answered_at: NotRequired[str]
+    answered_by: NotRequired[Fields]
+
+
 class Workflow(TypedDict):
     """The one aggregate behind all four record formats."""
 
@@ -190,6 +208,8 @@ class Workflow(TypedDict):
     read: dict[str, str]
     """Required reading that was read since the last compaction, with the time."""
     reminders: list[str]
+    questions: NotRequired[list[Question]]
+    """What was asked of people, the newest 100; all of them are in the ledger."""
     context: Fields
     archived_from: NotRequired[str]
     """The former path of an archived loop's record."""

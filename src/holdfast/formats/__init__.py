@@ -73,7 +73,7 @@ _UNFIT = (LookupError, TypeError, ValueError, AttributeError)
 _TEXT_OR_NULL = (str, type(None))
 _OWN_EVENTS = (
     "workflow_", "phase_", "step_", "task_", "reminder_", "reading_", "gate_", "record_", "change_",
-    "pool_",
+    "pool_", "question_",
 )  # fmt: skip
 """Prefixes of event types whose fields Holdfast alone defines."""
 _KINDS: dict[str, type | tuple[type, ...]] = {
@@ -84,6 +84,10 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("changes", "depends", "reminders", "required_reading", "unapproved"), list),
     **dict.fromkeys(("undoes", "keys", "labels", "after"), list),
     "task": (int, str),
+    "question": int,
+    "choices": list,
+    "answer": str,
+    "by": dict,
     "session": (dict, type(None)),
 }
 

@@ -22,6 +22,8 @@ from holdfast.core.time import duration_s, epoch_ms
 from holdfast.core.workflow import blank, find_phase, pending_phase
 from holdfast.core.workflow.edits import among
 from holdfast.core.workflow.pool import MAX_NAMES, is_name
+from holdfast.core.workflow.questions import ANSWERED, MAX_QUESTIONS
+from holdfast.core.workflow.questions import STATUSES as QUESTION_STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -372,6 +374,35 @@ def _names(doc: Fields, key: str, path: Path) -> list[str]:
     return names
 
 
+def _caller(doc: Fields, key: str, path: Path) -> Fields:
+    """Return who asked or answered: the surface, and the session if there was one."""
+    return check_fields(table(doc, key, path), [*path, key], _CALLER)
+
+
+_CALLER: Checks = {"surface": optional(text, ""), "session": optional(text, "")}
+_QUESTION: Checks = {
+    "id": count,
+    "text": named,
+    "choices": optional(texts, ()),
+    "blocking": optional(flag, default=False),
+    "asked_at": when,
+    "by": _caller,
+    "status": word_in(QUESTION_STATUSES),
+}
+_ANSWER: Checks = {"answer": named, "answered_at": when, "answered_by": _caller}
+
+
+def questions(doc: Fields, key: str, path: Path) -> list[Fields]:
+    """Return the questions of a record. One that was answered has its answer, time and caller."""
+    entries = rows(doc, key, path)
+    if len(entries) > MAX_QUESTIONS:
+        raise Invalid([*path, key], f"must be {MAX_QUESTIONS} at most")
+    for position, entry in enumerate(entries):
+        checks = {**_QUESTION, **_ANSWER} if entry.get("status") == ANSWERED else _QUESTION
+        check_fields(entry, [*path, key, position], checks)
+    return entries
+
+
 _WORKFLOW: Checks = {
     "subject": text,
     "title": text,
@@ -407,6 +438,7 @@ _WORKFLOW: Checks = {
     "initiative": _initiative,
     "labels": _names,
     "after": _names,
+    "questions": questions,
 }
 
 

@@ -46,6 +46,8 @@ _UPDATED = b'"lastUpdated":"'
 _MAX_TRANSCRIPT_BYTES = 8 * 1024 * 1024
 _SYNCING = ("SessionStart", "SessionEnd")
 """Events at which the ledger is exchanged with its hub, in the background."""
+_TELLING = ("UserPromptSubmit", "BeforeAgent", "PostToolUse", "AfterTool")
+"""Events at which a session is told the answers to its questions."""
 _CONTINUING_REASONS = ("clear", "resume")
 """Reasons for the end of a session after which the same client continues the work."""
 _NEW_CONTEXTS = ("startup", "clear")
@@ -136,7 +138,34 @@ def renew_leases(event: Fields, root: str) -> None:
 def plan_for(call: HookCall) -> Plan:
     """Return what the event needs now."""
     handler = _HANDLERS.get(call.name)
-    return Plan("nothing: Holdfast has no part in this event") if handler is None else handler(call)
+    if handler is None:
+        return Plan("nothing: Holdfast has no part in this event")
+    plan = handler(call)
+    return _with_answers(call, plan) if call.name in _TELLING else plan
+
+
+def _with_answers(call: HookCall, plan: Plan) -> Plan:
+    """Tell the session the answers to its questions, unless the event has an answer already."""
+    told = call.keeper.new_answers() if plan.answer is None else None
+    if told is None:
+        return plan
+
+    def act() -> Sequence[str] | None:
+        notes = plan.act and plan.act()
+        told.seen()
+        return notes
+
+    if not told.notes:
+        return Plan(plan.summary, act=act, notes=plan.notes)
+    text = "\n".join(_note_lines(told.notes))
+    summary = f"tell the session {len(told.notes)} answers to its questions"
+    return Plan(
+        summary.replace(" 1 answers", " 1 answer"), context(call.name, text), act, plan.notes
+    )
+
+
+def _on_prompt(_call: HookCall) -> Plan:
+    return Plan("nothing: this session waits for no answer, or has none yet")
 
 
 def _on_new_context(call: HookCall) -> Plan:
@@ -424,5 +453,6 @@ _HANDLERS: dict[str, Callable[[HookCall], Plan]] = {
     "Stop": _on_stop,
     "AfterAgent": _on_stop,
     "BeforeAgent": _on_turn_start,
+    "UserPromptSubmit": _on_prompt,
 }
 EVENTS = tuple(_HANDLERS)

@@ -31,6 +31,7 @@ _SESSION_EVENTS = ("SessionStart", "PreCompact", "SessionEnd", "PreCompress", "B
 _COMPACTIONS = ("PreCompact", "PreCompress")
 _READ_TOOLS = ("Read", "read_file", "read_many_files", "NotebookRead")
 _TOOL_EVENTS = ("PostToolUse", "AfterTool")
+_PROMPT = "UserPromptSubmit"
 _ENFORCING = ("Stop", "AfterAgent", "PreToolUse", "BeforeTool")
 _PATH_KEYS = ("file_path", "path", "absolute_path")
 _PATH_LIST_KEYS = ("paths", "include")
@@ -125,11 +126,11 @@ def _may_matter(event: Fields, workspace: Workspace) -> bool:
         return is_known or (
             is_start and (_may_have_milestones(workspace) or _may_have_server(workspace))
         )
-    if name in _TOOL_EVENTS:
-        has_unread = event.get("tool_name") in _READ_TOOLS and os.path.lexists(
-            workspace.unread_mark
-        )
-        return has_unread and _is_required(event, workspace)
+    if name in _TOOL_EVENTS and event.get("tool_name") in _READ_TOOLS:
+        has_unread = os.path.lexists(workspace.unread_mark) and _is_required(event, workspace)
+        return has_unread or workspace.waits_for_answers(session_of(event))
+    if name == _PROMPT:
+        return workspace.waits_for_answers(session_of(event))
     if name not in _ENFORCING or not (workspace.has_ledger() and workspace.has_settings()):
         return False
     from holdfast.workspace.settings import mentions

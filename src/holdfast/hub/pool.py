@@ -15,6 +15,7 @@ from holdfast.core.time import duration_s, iso
 from holdfast.core.workflow import is_active
 from holdfast.core.workflow.needs import unmet
 from holdfast.core.workflow.pool import find_circle, is_workable
+from holdfast.core.workflow.questions import blocking_questions
 from holdfast.errors import Fault, Refused
 from holdfast.formats import is_workflow
 from holdfast.hub.contract import Held
@@ -142,6 +143,10 @@ class Pool:
         own_id = shell_word(state["id"])
         if state["status"] == "blocked":
             return f"phase {state['phase']} is blocked", f"holdfast show {own_id}"
+        if waiting := blocking_questions(state):
+            number = waiting[0]["id"]
+            why = f"question {number} waits for an answer"
+            return why, f"holdfast answer {number} ANSWER -w {own_id}"
         if list(unmet(state)) == ["approval"]:
             phase = shell_word(state["phase"])
             why = f"phase {state['phase']} waits for a person's approval"

@@ -114,6 +114,7 @@ class Claude(Agent):
         "PreCompact": None,
         "SessionEnd": None,
         "PostToolUse": "Read",
+        "UserPromptSubmit": None,
     }
     enforcing: ClassVar = {"Stop": None, "PreToolUse": "Edit|Write|MultiEdit|NotebookEdit"}
     skills: ClassVar = {TEAM: os.path.join(".claude", "skills"), USER: "skills"}
@@ -129,7 +130,12 @@ class Codex(Agent):
     title = "Codex"
     files: ClassVar = {TEAM: os.path.join(".codex", "hooks.json"), USER: "hooks.json"}
     home = ("CODEX_HOME", os.path.join("~", ".codex"))
-    events: ClassVar = {"SessionStart": None, "PreCompact": None, "SessionEnd": None}
+    events: ClassVar = {
+        "SessionStart": None,
+        "PreCompact": None,
+        "SessionEnd": None,
+        "UserPromptSubmit": None,
+    }
     enforcing: ClassVar = {"Stop": None}
     # Codex allows no more, and warns at every start if a hook asks for more.
     session_end: ClassVar = {"timeout": 3}

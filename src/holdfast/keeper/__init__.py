@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.keeper.logs import Delegations, Interviews
     from holdfast.keeper.overview import Overview
     from holdfast.keeper.pull_requests import Form, PullRequests
+    from holdfast.keeper.questions import Answers
     from holdfast.keeper.requests import Choice, Target
     from holdfast.keeper.session import Change
     from holdfast.keeper.transaction import Transaction
@@ -523,6 +524,62 @@ class Keeper:
         """Change the title of a workflow."""
         return self.session.do("rename_workflow", {"title": title}, **target)
 
+    # Questions to people
+
+    def ask(
+        self,
+        text: str,
+        choices: Sequence[str] = (),
+        *,
+        blocking: bool = False,
+        **target: Unpack[Target],
+    ) -> Receipt:
+        """Ask people something, with choices to offer; this session is told the answer.
+
+        Work that does not depend on the answer goes on. If it is ``blocking``, the phase waits.
+        """
+        from holdfast.keeper import questions
+
+        args: Fields = {"text": text, "choices": list(choices), "blocking": blocking}
+        receipt = self.session.do("ask_question", {**args, "by": self.store.by}, **target)
+        if self.session.id and receipt.seqs:
+            questions.await_answers(self.store, self.session.id, receipt.state["id"], [text])
+        return receipt
+
+    def answer(
+        self, number: int, text: str, *, workflow: str | None = None, id: str | None = None
+    ) -> Receipt:
+        """Answer a question with any text, or with a choice by its text or number.
+
+        By default, the only workflow that has open questions is meant, else the caller's own.
+        """
+        if workflow is None:
+            from holdfast.keeper.questions import asking_workflows
+
+            asking = asking_workflows(self.store)
+            workflow = asking[0] if len(asking) == 1 else None
+        args: Fields = {"question": number, "text": text, "by": self.store.by}
+        return self.session.do("answer_question", args, workflow=workflow, id=id)
+
+    def withdraw_question(self, number: int, **target: Unpack[Target]) -> Receipt:
+        """Withdraw a question that needs no answer any more."""
+        return self.session.do("withdraw_question", {"question": number}, **target)
+
+    def open_questions(self) -> list[Fields]:
+        """Return the open questions of all active workflows, each with its ``workflow``."""
+        from holdfast.keeper.questions import open_everywhere
+
+        return open_everywhere(self.store)
+
+    def new_answers(self) -> Answers | None:
+        """Return what this session was not told yet of the answers it waits for."""
+        session = self.session.id
+        if not session or not self.workspace.waits_for_answers(session):
+            return None
+        from holdfast.keeper.questions import Answers
+
+        return Answers(self.store, session)
+
     def undo(self, **target: Unpack[Target]) -> Receipt:
         """Undo this caller's last change of a workflow; ``undone`` of the receipt has its words.
 
@@ -652,7 +709,12 @@ class Keeper:
                     return self.store.take_notes()
             events = tx.do(stream, "note_briefing", delivery)
             self.session.forget_numbers(tx, stream)
-            return self.session.committed(tx, stream, events).notes
+            receipt = self.session.committed(tx, stream, events)
+        if session and "questions" in receipt.state:
+            from holdfast.keeper import questions
+
+            questions.await_open(self.store, session, receipt.state)
+        return receipt.notes
 
     def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:
         """Return a row for each active workflow, newest activity first, and the notes."""
@@ -993,11 +1055,19 @@ class Keeper:
 
         return transfer.import_file(self.session, path)
 
-    def untrusted_commands(self) -> tuple[list[CommandRequest], list[str]]:
-        """Return the commands that the repository asks to run, and notes on unreadable files."""
+    def untrusted_commands(
+        self, workflows: Sequence[str] | None = None
+    ) -> tuple[list[CommandRequest], list[str]]:
+        """Return the commands that the repository asks to run, and notes on unreadable files.
+
+        ``workflows``: of the workflows, only look at those with these ids.
+        """
         from holdfast.workspace import trust
 
-        running = [stream.state for stream in self.store.ledger.states(ACTIVE)]
+        where, values = ACTIVE, tuple(workflows or ())
+        if workflows is not None:
+            where = f"streams.stream IN ({', '.join('?' * len(values))})"
+        running = [stream.state for stream in self.store.ledger.states(where, *values)]
         return trust.list_requests(self.workspace, running)
 
     def approve(self, commands: Sequence[str]) -> None:
@@ -1079,6 +1149,17 @@ class Keeper:
         from holdfast.keeper import overview
 
         return overview.list_known(self.store, most, format)
+
+    def board(
+        self, *, most: int, before: tuple[str, int] | None = None, most_ended: int = 0
+    ) -> Fields:
+        """Return a page of active workflows without their states, newest activity first.
+
+        ``before`` is the ``next`` of the page before it.
+        """
+        from holdfast.keeper import board
+
+        return board.page(self.session, most, before, most_ended)
 
     def watched(self, seen: Overview, *, workflow: str | None = None, limit: int = 20) -> Fields:
         """Return what ``watch`` shows beside an overview: ``layers`` and the newest ``events``."""
@@ -1181,14 +1262,3 @@ class Keeper:
 
 def _system_clock_ms() -> int:
     return time.time_ns() // 1_000_000
-    def board(
-        self, *, most: int, before: tuple[str, int] | None = None, most_ended: int = 0
-    ) -> Fields:
-        """Return a page of active workflows without their states, newest activity first.
-
-        ``before`` is the ``next`` of the page before it.
-        """
-        from holdfast.keeper import board
-
-        return board.page(self.session, most, before, most_ended)
-

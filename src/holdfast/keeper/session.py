@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from holdfast.core.types import Binding, Draft, Event, Fields, Workflow
     from holdfast.keeper.store import Store
 
+_FOR_OTHERS = ("answer_question",)
+"""Commands by which a caller helps whoever works on a workflow, and takes up nothing."""
 _RECEIVERS = (
     "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "HOLDFAST_OTEL_EXPORTER_OTLP_ENDPOINT", "HOLDFAST_OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -170,8 +172,9 @@ class Session:
         """
         self._check_number(stream, args)
         drafts = self._decide(tx, stream, kind, args)
-        binds = bool(drafts) and self._is_first_change(tx, stream)
-        if drafts:
+        is_own_work = bool(drafts) and kind not in _FOR_OTHERS
+        binds = is_own_work and self._is_first_change(tx, stream)
+        if is_own_work:
             self.check_lease(tx, stream, binds=binds)
         if binds:
             binding = tx.decide(stream, "resume_workflow", {"session": self.bound(tx)})

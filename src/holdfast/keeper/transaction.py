@@ -502,6 +502,10 @@ class Transaction:
                         ledger.put_glance(loaded.stream, loaded.aggregate.glance(loaded.state))
                     if row.get("unread") and is_active(loaded.state):
                         store.mark_unread()
+                    if loaded.is_workflow and _has_questions(loaded):
+                        from holdfast.keeper import questions
+
+                        questions.keep_asking(store, loaded.state)
                     if loaded.is_workflow:
                         doubted = store.indexes.doubted(loaded.before, loaded.state)
                         dirty.append((loaded, doubted))
@@ -596,6 +600,11 @@ def _is_file(path: str, row: Fields) -> bool:
         return False
     status = stat.st_ino, stat.st_dev, stat.st_size, stat.st_mtime_ns
     return status == (row["inode"], row["device"], row["size"], row["mtime_ns"])
+
+
+def _has_questions(loaded: LoadedStream) -> bool:
+    before = loaded.before
+    return "questions" in loaded.state or (before is not None and "questions" in before)
 
 
 def storage_fault(error: OSError) -> Fault:

@@ -28,6 +28,7 @@ from holdfast.core.refusal import shell_line, shell_word
 from holdfast.core.selection import join_names
 from holdfast.core.time import duration_s
 from holdfast.core.workflow import find_task, is_active
+from holdfast.core.workflow.questions import blocking_questions
 from holdfast.core.workflow.tasks import limit_of, refuse_claim, signal_of
 from holdfast.errors import Fault, Refused
 from holdfast.evidence import git
@@ -365,6 +366,8 @@ def _end_of(state: Workflow) -> tuple[str, str]:
     stuck = stuck_units(state)
     if not is_active(state):
         return ENDED, f"the loop has ended ({state['status']})"
+    if waiting := blocking_questions(state):
+        return STUCK, f"question {waiting[0]['id']} waits for an answer"
     if stuck:
         verb = "waits" if len(stuck) == 1 else "wait"
         return STUCK, f"{join_names(list(stuck))} {verb} for a person"

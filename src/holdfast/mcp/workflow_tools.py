@@ -174,7 +174,11 @@ def _start_workflow(keeper: Keeper, args: Fields) -> Fields:
     "status",
     "List the active workflows; with an id, or for one, show all of it.",
     {"workflow": _WORKFLOW, "show": {**_FLAG, "description": "the whole workflow"}},
-    output={"workflows": {"type": "array", "items": _ANY}, "workflow": _ANY},
+    output={
+        "workflows": {"type": "array", "items": _ANY},
+        "questions": {"type": "array", "items": _ANY},
+        "workflow": _ANY,
+    },
     readOnlyHint=True,
 )
 def _show_status(keeper: Keeper, args: Fields) -> Fields:
@@ -183,7 +187,7 @@ def _show_status(keeper: Keeper, args: Fields) -> Fields:
         step = next_step(receipt.state, receipt.facts, is_named="workflow" in args)
         return {"ok": True, **answers.workflow(receipt), "next": next_fields(step)}
     rows, notes = keeper.workflows()
-    return {"ok": True, **answers.workflows(rows, notes)}
+    return {"ok": True, **answers.workflows(rows, notes, keeper.open_questions())}
 
 
 @_tool(
@@ -420,28 +424,35 @@ def take_step(keeper: Keeper, step: str, options: Fields) -> Fields:
     "note",
     "Keep something: reminder (every briefing repeats it), reading (@path to read after a "
     "compaction), context (fields), title, learning (for all later sessions), violation (code, "
-    "severity, text) and fixed (code).",
+    "severity, text), fixed (code), question (to people), answer (number, text).",
     {
         "kind": _one_of(
-            "reminder", "reading", "context", "title", "learning", "violation", "fixed"
+            *("reminder", "reading", "context", "title", "learning", "violation", "fixed"),
+            *("question", "answer"),
         ),
         "text": _TEXT,
-        "remove": {**_FLAG, "description": "a reminder, reading or context; fields: its keys"},
+        "choices": _TEXTS,
+        "blocking": {**_FLAG, "description": "all waits for the answer"},
+        "number": {"type": "integer"},
+        "remove": {**_FLAG, "description": "a reminder, reading, question, context (its keys)"},
         "fields": _ANY,
         "code": _TEXT,
         "severity": _one_of("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"),
     },
     "kind",
+    output={"question": {"type": "integer"}},
 )
 def _take_note(keeper: Keeper, args: Fields) -> Fields:
     kind = args["kind"]
     removes = args.get("remove", False)
-    if removes and kind not in ("reminder", "reading", "context"):
+    if removes and kind not in ("reminder", "reading", "context", "question"):
         raise Refused("invalid", f"note {kind}: it is not removed", "leave out remove")
     if kind == "context":
         (fields,) = required(args, "note", "fields")
         method = keeper.unset_context if removes else keeper.set_context
         return changed(method(fields, **target(args)))
+    if kind in ("question", "answer"):
+        return _note_question(keeper, args, removes=removes)
     if kind == "fixed":
         (code,) = required(args, "note", "code")
         return changed(keeper.evidence().clear_violation(code, **target(args)))
@@ -460,6 +471,20 @@ def _take_note(keeper: Keeper, args: Fields) -> Fields:
         ("title", False): keeper.rename,
     }
     return changed(methods[kind, removes](text, **target(args)))
+
+
+def _note_question(keeper: Keeper, args: Fields, *, removes: bool) -> Fields:
+    if removes:
+        (number,) = required(args, "note", "number")
+        return changed(keeper.withdraw_question(number, **target(args)))
+    if args["kind"] == "answer":
+        number, text = required(args, "note", "number", "text")
+        return changed(keeper.answer(number, text, **target(args)))
+    (text,) = required(args, "note", "text")
+    options = {name: args[name] for name in ("choices", "blocking") if name in args}
+    receipt = keeper.ask(text, **options, **target(args))
+    numbers = [q["id"] for q in receipt.state.get("questions", ()) if q["text"] == text]
+    return changed(receipt, question=numbers[-1]) if numbers else changed(receipt)
 
 
 @_tool(

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import time
 
-from holdfast.answers import workflow_view
+from holdfast.answers import with_notes, workflow_view
 from holdfast.core import json_text
-from holdfast.core.briefing import quoted
+from holdfast.core.briefing import quoted, quoted_note
 from holdfast.core.next_step import step_of_hint
 from holdfast.core.visible import clean, clean_json
 from holdfast.errors import HoldfastError, Refused
@@ -99,7 +99,14 @@ class WorkflowApp(App):
                 run = Run(lambda: self._open_sharing(None), name, arguments, context)
                 self._runs = [*[other for other in self._runs if other.thread.is_alive()], run]
                 return None
-            return tool_result(tool(self._open(), arguments))
+            keeper = self._open()
+            fields = tool(keeper, arguments)
+            told = keeper.new_answers()
+            if told is not None:
+                told.seen()
+                notes = [*fields.get("notes", ()), *map(quoted_note, told.notes)]
+                fields = with_notes(fields, notes)
+            return tool_result(fields)
         except Exception as error:  # noqa: BLE001 - every call is answered
             return _failure(error, self._open, name, arguments)
 

@@ -116,6 +116,8 @@ HUB = "hub"
 """The fact that has the settings of the hub, as JSON. Without it, the ledger stays for itself."""
 REPLICA = "replica"
 """The fact that has this replica's ``id``, and the ``place`` where that is valid."""
+ASKED = "asked"
+"""The fact that lists the active workflows with open questions, as JSON; empty if there is none."""
 RENUMBERED = "renumbered "
 """The beginning of the name of the fact that has what tasks of a workflow were called, by numbers
 that have become other tasks' since its session was briefed."""
@@ -298,14 +300,14 @@ class Ledger:
         row = self.database.row(f"SELECT count(*) FROM streams WHERE {where}", values)
         return row[0] if row is not None else 0
 
-    def has_worktree(self, name: str) -> bool:
-        """True if a workflow belongs, or belonged, to a worktree of this name."""
     def count_up_to(self, most: int, where: str) -> int:
         """Return the number of streams, or ``most`` if there are more of them."""
         query = f"SELECT count(*) FROM (SELECT 1 FROM streams WHERE {where} LIMIT {most})"
         row = self.database.row(query)
         return row[0] if row is not None else 0
 
+    def has_worktree(self, name: str) -> bool:
+        """True if a workflow belongs, or belonged, to a worktree of this name."""
         return self.count("worktree = ?", name) > 0
 
     def states(self, where: str, *values: object) -> Iterator[Stream]:

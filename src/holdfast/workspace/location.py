@@ -29,6 +29,7 @@ RECOVERED = ".recovered"
 """Added to the name of a ledger that a repair made and has not put in place yet."""
 _UNREAD = "unread"
 _LEASE = "lease-"
+_QUESTIONS = "questions-"
 _MAX_PLAIN_NAME = 64
 _MAX_DUE_BYTES = 20
 OLD_LEDGER = "ledger.ndjson"
@@ -224,10 +225,21 @@ class Workspace:
 
     def lease_mark(self, session: str) -> str:
         """Return the path of the file that exists while a session holds a lease."""
+        return self._mark_of(_LEASE, session)
+
+    def questions_mark(self, session: str) -> str:
+        """Return the path of the file that exists while a session waits for answers."""
+        return self._mark_of(_QUESTIONS, session)
+
+    def waits_for_answers(self, session: str) -> bool:
+        """Return True if a session may have an answer to hear. This is one stat."""
+        return bool(session) and os.path.lexists(self.questions_mark(session))
+
+    def _mark_of(self, kind: str, session: str) -> str:
         is_plain = session.isascii() and session.replace("-", "").isalnum()
         if not is_plain or len(session) > _MAX_PLAIN_NAME:
             session = f".{digest(session.encode(errors='replace'))}"
-        return os.path.join(self.home, f"{_LEASE}{session}")
+        return os.path.join(self.home, f"{kind}{session}")
 
     def is_lease_due(self, session: str, now_ms: int) -> bool:
         """Return True if a session holds a lease that is to be renewed. Mostly, this is one stat.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from holdfast.cli.parser import Arguments
-    from holdfast.core.types import Workflow
+    from holdfast.core.types import Question, Workflow
     from holdfast.keeper import Keeper
 
     Candidates = list[tuple[str, str]]
@@ -243,6 +243,13 @@ def _keeper(reader: WordReader) -> Keeper:
     return open_keeper({"session": reader.values.get("session")})
 
 
+def _questions(reader: WordReader) -> list[Question]:
+    """Return the open questions of the workflow that the line is about, else of all."""
+    keeper, workflow = _keeper(reader), reader.values.get("workflow")
+    rows = keeper.open_questions()
+    return [row for row in rows if workflow in (None, row["workflow"])]  # type: ignore[misc]
+
+
 def _short(about: object) -> str:
     return shorten(clean(about), _MAX_ABOUT_COLUMNS)
 
@@ -313,6 +320,9 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
     "kind": lambda _reader, _: _plain(LEARNING_KINDS),
     "reminder": lambda reader, _: [
         (str(number), _short(text)) for number, text in enumerate(_state(reader)["reminders"], 1)
+    ],
+    "question": lambda reader, _: [
+        (str(question["id"]), _short(question["text"])) for question in _questions(reader)
     ],
     "reading": lambda reader, _: _plain(_state(reader)["required_reading"]),
     "key": lambda reader, _: _plain(_state(reader)["context"]),

@@ -41,6 +41,7 @@ _MARKS = {"confirming": "in_progress", "verifying": "in_progress", "timeout": "b
 _NO_UNIT = {
     "plan": "no unit is planned",
     "wait": "no unit is ready",
+    "answer": "a question waits for an answer",
     "archive": "every unit is done",
 }
 _LOOKS = (["loop", "next"], ["loop", "status"])

@@ -55,6 +55,7 @@ _RECIPES = ("holdfast recipes", "what a workflow can be opened from")
 
 def overview(keeper: Keeper, args: Arguments) -> Answer:
     view, workspace, workflow = keeper.overview(), keeper.workspace, args["workflow"]
+    asked = [] if view.damage else keeper.open_questions()
     if workflow is not None and workflow not in view.states:
         workflow = keeper.show(workflow=workflow).state["id"]
     view.mine = workflow or view.mine
@@ -68,6 +69,7 @@ def overview(keeper: Keeper, args: Arguments) -> Answer:
         "mine": view.mine,
         "initiative": view.initiative,
         "damage": view.damage,
+        "questions": [row for row in asked if workflow in (None, row["workflow"])],
         "next": [{"command": command, "about": about} for command, about in commands],
     }
     notes = [announcement(state) for state in view.strangers[:_MAX_RECORDS]]
@@ -169,6 +171,10 @@ def _lines(screen: Screen, fields: Fields) -> Iterator[str]:
         yield screen.row(mark, screen.dot.join(facts))
     for line in fields["damage"]:
         yield screen.row("blocked", line)
+    if fields["questions"]:
+        from holdfast.cli.commands.questions import waiting_lines
+
+        yield from waiting_lines(screen, fields["questions"])
     yield ""
     yield from _command_lines(screen, fields["next"])
 

@@ -17,13 +17,16 @@ import time
 import tty
 
 from holdfast import answers
+from holdfast.answers.events import event_text
 from holdfast.cli.answer import Answer, Silence, StreamAnswer
-from holdfast.cli.commands.upkeep import STREAM_MAX_COLUMNS, event_text
+from holdfast.cli.commands.questions import question_row
+from holdfast.cli.commands.upkeep import STREAM_MAX_COLUMNS
 from holdfast.cli.commands.workflow import gate_mark
 from holdfast.cli.parser import WORKFLOW, Parameter, command
 from holdfast.cli.screen import Screen, clip, count_cells, counted, pad
 from holdfast.core.time import iso
 from holdfast.core.visible import clean
+from holdfast.core.workflow.questions import open_questions
 from holdfast.errors import HoldfastError, Refused
 from holdfast.workspace.location import names_in
 
@@ -206,6 +209,8 @@ def view_items(view: Fields) -> dict[Key, object]:
         items[name, "gates"] = {gate: gate_mark(state, gate) for gate in state["gates"]}
         for task in state["tasks"]:
             items[name, "task", str(task["id"])] = task
+        for question in open_questions(state):
+            items[name, "question", str(question["id"])] = question
     if view["initiative"] is not None:
         items["initiative",] = {**view["initiative"], "updated_at": ""}
     for event in view["events"]:
@@ -285,6 +290,9 @@ def _block(screen: Screen, view: Fields, state: Workflow) -> list[Line]:
             text = screen.paint(clean(phase["name"]), "strong" if number == current else "dim")
             phases.append(f"{screen.mark(phase['status'])} {text}")
         block.append(Line("  " + "  ".join(phases), (name, "phases")))
+    for question in open_questions(state):
+        key = (name, "question", str(question["id"]))
+        block.append(Line(f"    {question_row(screen, question)}", key))
     for task in state["tasks"]:
         used, is_done = task.get("iterations_used"), task["status"] == "completed"
         text = clean(f"{task['id']}  {task['description']}")

@@ -205,8 +205,9 @@ def recipe_lines(screen: Screen, recipe: Recipe, source: str) -> Iterator[str]:
 )
 def status(keeper: Keeper, args: Arguments) -> Answer:
     rows, notes = keeper.workflows(every=args["all"])
-    workflow = args["workflow"]
+    workflow, questions = args["workflow"], keeper.open_questions()
     if workflow is not None:
+        questions = [row for row in questions if row["workflow"] == workflow]
         rows = [row for row in rows if row["id"] == workflow]
         if not rows:
             notes += keeper.show(workflow=workflow).notes
@@ -217,8 +218,12 @@ def status(keeper: Keeper, args: Arguments) -> Answer:
         else:
             yield "No workflow is active here."
             yield screen.paint("  next: holdfast start RECIPE SUBJECT", "dim")
+        if questions:
+            from holdfast.cli.commands.questions import waiting_lines
 
-    return Answer(lambda: answers.workflows(rows, notes), lines, notes=notes)
+            yield from waiting_lines(screen, questions)
+
+    return Answer(lambda: answers.workflows(rows, notes, questions), lines, notes=notes)
 
 
 def status_table(screen: Screen, rows: list[Fields]) -> Iterator[str]:
@@ -337,6 +342,10 @@ def _show_lines(
         yield "  " + screen.row(mark, path, "missing" if path in missing else "")
     reminders = [f"{number}  {text}" for number, text in enumerate(state["reminders"], 1)]
     yield from list_lines(screen, "Reminders", reminders)
+    if state.get("questions"):
+        from holdfast.cli.commands.questions import question_lines
+
+        yield from question_lines(screen, state)
     violations = [f"{v['code']} ({v['severity']}): {v['details']}" for v in state["violations"]]
     yield from list_lines(screen, "Violations", violations)
     conflicts = [
@@ -598,6 +607,10 @@ def resume_panel(
     yield from list_lines(screen, "Must be read", reading)
     yield from list_lines(screen, "Guardrails", lessons(state))
     yield from list_lines(screen, "Reminders", state["reminders"])
+    if state.get("questions"):
+        from holdfast.cli.commands.questions import question_lines
+
+        yield from question_lines(screen, state)
     yield from _last_tests(screen, state)
 
 

@@ -61,7 +61,7 @@ _MOVES = (
 """Events that can change a workflow's title or phase, or whether it is active."""
 _REPEATED = (
     "phase", "step", "task", "commit", "reason", "gate", "passed", "outcome", "note", "path",
-    "feature", "next", "trigger", "iteration", "clean",
+    "feature", "next", "trigger", "iteration", "clean", "question",
 )  # fmt: skip
 """The fields of an event that its entry in the history repeats."""
 _REPEATED_AS = {
@@ -365,6 +365,7 @@ from holdfast.core.workflow import (  # noqa: E402
     lifecycle,  # noqa: F401
     needs,  # noqa: F401
     pool,  # noqa: F401
+    questions,  # noqa: F401
     steps,  # noqa: F401
     tasks,  # noqa: F401
 )

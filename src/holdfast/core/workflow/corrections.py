@@ -34,11 +34,12 @@ _KEPT = ("history", "history_earlier", "updated_at", "session", "read")
 _UNDONE_IN_LOOPS = (
     "workflow_completed", "workflow_abandoned", "workflow_renamed", "reminder_added",
     "reminder_removed", "reading_required", "reading_removed", "context_set", "context_unset",
-    "files_recorded", "workflow_resumed", "pool_changed",
+    "files_recorded", "workflow_resumed", "pool_changed", "question_asked", "question_answered",
+    "question_withdrawn",
 )  # fmt: skip
 """Changes of a loop that its pages and its log do not show."""
 _LISTS = {"tasks": "id", "violations": "code", "files": "path", "reminders": "",
-          "required_reading": ""}  # fmt: skip
+          "required_reading": "", "questions": "id"}  # fmt: skip
 """Lists whose entries two callers can change apart, each with the field that tells them apart."""
 _NAMED_LISTS = {"reminders": "reminder", "required_reading": "reading", "labels": "label",
                 "after": "what comes before"}  # fmt: skip
@@ -364,7 +365,7 @@ def _keyed(state: Workflow) -> Fields:
     keyed: Fields = {**state}
     for name, field in _LISTS.items():
         entries: dict[str, object] = {}
-        for entry in keyed[name]:
+        for entry in keyed.get(name, ()):
             key = own_key = str(entry.get(field)) if field else entry
             while key in entries:
                 key = f"{own_key}\0{len(entries)}"
@@ -392,6 +393,9 @@ def _with_changes(state: Workflow, before: Workflow, back: list[Change]) -> Work
     restored = diff.apply(now, [change for change in back if change[0][-1] != _ORDER])
     for name in _LISTS:
         entries = restored[name]
+        if not entries and name not in before:
+            del restored[name]  # An old workflow has no list of questions.
+            continue
         if entries is now[name] and name not in moved:
             restored[name] = state[name]  # type: ignore[literal-required]
             continue
@@ -495,6 +499,7 @@ def _given_back(now: Workflow, restored: Workflow) -> list[str]:
     elif phase is not None and phase != find_phase(now, now["phase"]):
         lines.append(f"phase {phase['name']} is {phase['status'].replace('_', ' ')} again")
     lines += _tasks_back(now, restored)
+    lines += _questions_back(now, restored)
     lists: tuple[Fields, Fields] = ({**now}, {**restored})
     for name, noun in _NAMED_LISTS.items():
         was, came = (state.get(name, ()) for state in lists)
@@ -538,6 +543,15 @@ def _tasks_back(now: Workflow, restored: Workflow) -> list[str]:
     if not lines and ids != [task["id"] for task in now["tasks"]]:
         lines.append(f"the tasks are in the order {', '.join(map(str, ids[:20]))} again")
     return lines
+
+
+def _questions_back(now: Workflow, restored: Workflow) -> list[str]:
+    was, came = (
+        {question["id"]: question["status"] for question in state.get("questions", ())}
+        for state in (now, restored)
+    )
+    lines = [f"question {n} is {came[n]} again" for n in came if was.get(n) != came[n]]
+    return [*lines, *(f"question {n} is gone" for n in was if n not in came)]
 
 
 def _short(value: object) -> str:

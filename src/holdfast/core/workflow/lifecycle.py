@@ -43,6 +43,7 @@ from holdfast.core.workflow.needs import (
     with_stale_gates,
 )
 from holdfast.core.workflow.pool import bad_names
+from holdfast.core.workflow.questions import blocking_questions
 from holdfast.core.workflow.tasks import added_tasks, move_phase
 
 TYPE_CHECKING = False
@@ -69,6 +70,7 @@ _IN_WORDS = {
     "tests": "tests that pass ({})",
     "commit": "a new commit",
     "approval": "a person's approval",
+    "questions": "an answer to question {}",
 }
 """What a phase can lack, in words; tasks, gates and phases are listed by name."""
 _OF_FEATURE = ("feature_file", "feature_title")
@@ -546,6 +548,7 @@ def pending(state: Workflow, facts: Fields | None = None) -> Fields:
     if current is not None and (current["status"] == "blocked" or "approval" in missing):
         items["phases"] = [current["name"], *items["phases"]]
     items |= {kind: missing.get(kind) for kind in ("branch", "failure", "tests", "commit")}
+    items["questions"] = [question["id"] for question in blocking_questions(state)]
     return {kind: names for kind, names in items.items() if names}
 
 
@@ -639,6 +642,8 @@ def archive(state: Workflow, args: Fields) -> Decision:
         drafts = [{"type": "workflow_abandoned", "data": {"reason": reason}}]
     elif is_active(state):
         words: Fields = {"outcome": args["outcome"]} if args.get("outcome") else {}
+        if waiting := [question["id"] for question in blocking_questions(state)]:
+            words["skipped"] = {"questions": waiting}
         drafts = [*move_phase(state, "complete"), {"type": "workflow_completed", "data": words}]
     if args["record"] is None:
         return [*drafts, {"type": "record_cleaned", "data": {}}]

@@ -8,6 +8,7 @@ checked out and whether it is the main one, the commit, the digest of the work t
 from __future__ import annotations
 
 from holdfast.core.workflow import declared_phase, find_phase
+from holdfast.core.workflow.questions import blocking_questions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def task_needs_of(state: Workflow, inner: str | None) -> list[str]:
 def unmet(state: Workflow, facts: Fields | None = None) -> Fields:
     """Return what the current phase still asks for, by kind, in order; empty if nothing.
 
-    Without ``facts``, whatever needs them is left out.
+    Whatever a recipe asks, no phase is left before its blocking questions are answered. Without
+    ``facts``, whatever needs them is left out.
     """
     state = with_stale_gates(state, facts)
     phase = find_phase(state, state["phase"])
@@ -68,6 +70,7 @@ def unmet(state: Workflow, facts: Fields | None = None) -> Fields:
         return {}
     needs = needs_of(state, phase["name"])
     missing = {need: _missing(state, phase, need, facts) for need in NEEDS if need in needs}
+    missing["questions"] = [question["id"] for question in blocking_questions(state)]
     return {need: items for need, items in missing.items() if items}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from holdfast.core.refusal import Refusal
 from holdfast.core.workflow import decides, evolves, is_active
 from holdfast.core.workflow.needs import needs_of, unmet
+from holdfast.core.workflow.questions import blocking_questions
 from holdfast.core.workflow.tasks import waits_for
 
 TYPE_CHECKING = False
@@ -82,10 +83,10 @@ def _changed(state: Workflow, data: Fields, _at: str) -> Workflow:
 def is_workable(state: Workflow) -> bool:
     """Return whether an agent can do something now, without a person.
 
-    There is nothing to do while the phase is blocked or lacks only an approval, and while every
-    open task is blocked or waits for one that is.
+    There is nothing to do while the phase is blocked, lacks only an approval or waits for an
+    answer, and while every open task is blocked or waits for one that is.
     """
-    if not is_active(state) or state["status"] == "blocked":
+    if not is_active(state) or state["status"] == "blocked" or blocking_questions(state):
         return False
     open_tasks = [task for task in state["tasks"] if task["status"] != "completed"]
     if open_tasks:
