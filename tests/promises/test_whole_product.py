@@ -20,7 +20,7 @@ from support.story import PERSONS, STORY
 from support.workshop import SEED, sampled
 
 COMMANDS = load_all()
-SERVERS = {"mcp", "mcp memory"}
+SERVERS = {"mcp", "mcp memory", "web"}
 BESIDE = {"demo", "doctor", "conflicts take", "conflicts drop"}
 """Commands that bring a repository of their own, or need a second machine (``tests/hub``)."""
 NUMBERS = [errno.ENOSPC, errno.EIO]

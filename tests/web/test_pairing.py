@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.web.pairing import MAX_CODES, MAX_TRIES
 from support.pseudoterminal import Pseudoterminal, skip_below_client
-from support.web_site import Visitor
+from support.web_site import Visitor, until
 
 CODE = re.compile(r"enter this code there once: ([A-Z0-9]{4}-[A-Z0-9]{4})\r?\n")
 WRONG = "AAAA-AAAA"
@@ -153,5 +153,26 @@ def test_a_mark_that_is_taken_away_below_a_client_does_not_help(gated, repo):
 def test_ctrl_c_in_the_terminal_ends_it_with_code_0(gated, terminal):
     with terminal() as running:
         PersonsSite(running)
+        running.press(b"\x03")
+        assert running.ended() == 0
+
+
+def test_a_browser_is_opened_with_an_address_that_lets_one_in_once(gated, tmp_path):
+    opened, script = tmp_path / "opened", tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}.part && mv {opened}.part {opened}\n')
+    script.chmod(0o700)
+    command = [sys.executable, "-m", "holdfast", "web"]
+    environment = {**gated.environment, "DISPLAY": ":99", "BROWSER": f"{script} %s"}
+    with Pseudoterminal(command, gated.path, environment, columns=120) as running:
+        site = PersonsSite(running)
+        address = until(lambda: opened.exists() and opened.read_text())
+        assert address.partition("?")[0] == site.address.partition("?")[0]
+        assert address != site.address
+        path = f"/?{address.partition('?')[2]}"
+        first, second = Visitor(site.port), Visitor(site.port)
+        assert first.get(path).status == 200
+        assert second.get(path).status == 403
+        assert "Refunds" in first.get("/").text
+        assert site.visitor().get("/").status == 200
         running.press(b"\x03")
         assert running.ended() == 0

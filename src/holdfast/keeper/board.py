@@ -51,8 +51,10 @@ def page(session: Session, most: int, before: tuple[str, int] | None, most_ended
 
 
 def _record_of(store: Store, row: Fields) -> Fields:
-    """Return ``stamp``, which changes whenever the state does or the record is edited, and the
-    record's ``paths``: none if it is not on this machine.
+    """Return the path of a workflow's record, and what the file system says of it now.
+
+    ``stamp`` changes whenever the state does, or the record is edited. The path is ``None`` if the
+    record is not on this machine.
     """
     path, file = None, None
     try:
@@ -62,4 +64,4 @@ def _record_of(store: Store, row: Fields) -> Fields:
     except (OSError, HoldfastError):
         file = None
     stamp = [row["version"], row["hash"], file, store.has_run_out(row)]
-    return {"stamp": stamp, "paths": [] if path is None else [path]}
+    return {"stamp": stamp, "path": path, "file": file}

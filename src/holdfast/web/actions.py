@@ -108,6 +108,15 @@ def _remind(keeper: Keeper, workflow: str, form: Form) -> str:
     return "Every later session reads this reminder."
 
 
+@_action("answer")
+def _answer(keeper: Keeper, workflow: str, form: Form) -> str:
+    number = _task(form.get("question", ""))
+    if not isinstance(number, int):
+        raise Refused("not_found", "answer: there is no such question", "load the page again")
+    keeper.answer(number, form.get("text", ""), workflow=workflow)
+    return "The answer is recorded; the agent that asked is told."
+
+
 @_action("abandon")
 def _abandon(keeper: Keeper, workflow: str, form: Form) -> str:
     keeper.abandon(form.get("text") or None, workflow=workflow)

@@ -11,6 +11,7 @@ from holdfast.core.next_step import STUCK, next_step
 from holdfast.core.selection import machine_of
 from holdfast.core.workflow import find_task, is_active
 from holdfast.core.workflow.needs import CHECK, CLAIM, WAIVED, evidence_of, is_passed
+from holdfast.core.workflow.questions import open_questions
 from holdfast.core.workflow.tasks import limit_of, task_at_hand
 
 TYPE_CHECKING = False
@@ -100,7 +101,16 @@ def waits(state: Workflow) -> list[Fields]:
     """Return what of a workflow waits for a person: approvals, and what is blocked."""
     if not is_active(state):
         return []
-    rows: list[Fields] = []
+    rows: list[Fields] = [
+        {
+            "kind": "question",
+            "question": question["id"],
+            "text": question["text"],
+            "choices": question.get("choices") or [],
+            "is_blocking": bool(question.get("blocking")),
+        }
+        for question in open_questions(state)
+    ]
     step = next_step(state)
     if step is not None and step.words[:2] == ["phase", "approve"]:
         name = step.words[2]
@@ -126,6 +136,16 @@ def waits(state: Workflow) -> list[Fields]:
         for conflict in state.get("conflicts", ())
     ]
     return rows
+
+
+def _asks_to_run(state: Workflow) -> bool:
+    """Return whether a workflow has commands of others, which a person may have to approve."""
+    declared = state["recipe"].get("gates", {}).values()
+    return (
+        any("command" in gate for gate in declared)
+        or any("verify" in task for task in state["tasks"])
+        or any(result.get("machine") for result in [state["tests"], *state["gates"].values()])
+    )
 
 
 def _why(text: str, item: Phase | Task) -> str:
@@ -209,6 +229,7 @@ def card(state: Workflow) -> Fields:
         "failing": len(state["tests"].get("failing_tests") or []),
         "violations": len(state["violations"]),
         "waits": waits(state),
+        "asks_to_run": _asks_to_run(state),
         "branch": state["branch"] or "",
         "machine": machine_of(state["worktree"]) or "",
         "worktree": "" if machine_of(state["worktree"]) else state["worktree"],

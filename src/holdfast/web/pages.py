@@ -188,7 +188,7 @@ class Pages:
         repository = next((one for one in board["repositories"] if key and one["key"] == key), None)
         response = self._render(
             request, "board.html", page="board", board=board, repository=repository,
-            before=before, watch=key or "*",
+            before=before, watch=key or "*", waiting=len(board["waits"]) + len(board["requests"]),
         )  # fmt: skip
         if is_kept:
             self._boards[of_page] = shown, bytes(response.body)

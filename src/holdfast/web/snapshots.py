@@ -18,6 +18,9 @@ from holdfast.initiatives import Initiatives
 from holdfast.keeper.logs import FINAL, initiative_view
 from holdfast.web import cards
 from holdfast.web.event_words import event_row
+from holdfast.workspace.location import person_path
+from holdfast.workspace.trust import FILE as APPROVALS
+from holdfast.workspace.trust import describe_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +28,11 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper
     from holdfast.web.desk import Desk, ListedRepository
 
-    Signs = tuple[object, ...]
+    Signs = dict[str, tuple[int, int, int] | None]
 
 PAGE = 48
 """The number of active workflows on one page of a board, of one repository."""
-_MAX_ENDED, _MAX_EVENTS = 8, 12
+_MAX_ENDED, _MAX_EVENTS, _MAX_ASKING = 8, 12, 20
 _MAX_AGE_S = 60.0
 _MAX_CARDS = 20_000
 """The number of workflows whose cards are kept; those of more are made again."""
@@ -43,17 +46,21 @@ class Snapshot:
         self.key = repository.key
         self.name = repository.name
         self.root = repository.root
-        self.branch = ""
         self.seq = 0
         self.cards: list[Fields] = []
+        self.asking: list[Fields] = []
+        """Cards of workflows that have questions and are on a later page."""
         self.ended: list[Fields] = []
         self.events: list[Fields] = []
         self.initiatives: list[Fields] = []
+        self.requests: list[Fields] = []
+        """Commands that the repository asks to run, and that nobody has approved."""
         self.hub: Fields | None = None
         self.active = 0
         self.next: list[object] | None = None
-        self.notes: list[str] = []
         self.fault = ""
+        self.records: Signs = {}
+        """The records of the shown workflows, as they were before they were read."""
 
 
 class Snapshots:
@@ -72,17 +79,14 @@ class Snapshots:
             signs, at, snapshot = kept
             if monotonic() - at < _MAX_AGE_S and self.signs(repository) == signs:
                 return snapshot
-        # What is written while it is read may not be seen, so the signs are read before.
-        before = self.signs(repository)
+        # What is written while it is read may not be seen, so the signs are those before.
+        before = {path: _sign(path) for path in _ledger_files(repository)}
         snapshot = Snapshot(repository)
         try:
             self._fill(snapshot, repository)
         except (HoldfastError, OSError) as error:
             snapshot.fault = str(error)
-        paths = self._paths(snapshot)
-        if kept is None or self._paths(kept[2]) != paths:
-            before = _signs(repository, paths)
-        self._kept[repository.home] = before, monotonic(), snapshot
+        self._kept[repository.home] = before | snapshot.records, monotonic(), snapshot
         return snapshot
 
     def known(self, repository: ListedRepository) -> Snapshot | None:
@@ -93,11 +97,7 @@ class Snapshots:
     def signs(self, repository: ListedRepository) -> Signs:
         """Return what the file system says of the files that a change would write."""
         kept = self._kept.get(repository.home)
-        return _signs(repository, [] if kept is None else self._paths(kept[2]))
-
-    @staticmethod
-    def _paths(snapshot: Snapshot) -> list[str]:
-        return [path for card in snapshot.cards for path in card["paths"]]
+        return {path: _sign(path) for path in (kept[0] if kept else _ledger_files(repository))}
 
     def page(self, repository: ListedRepository, before: tuple[str, int]) -> Snapshot:
         """Return a later page of a repository's active workflows, without anything else."""
@@ -111,15 +111,16 @@ class Snapshots:
 
     def _fill(self, snapshot: Snapshot, repository: ListedRepository) -> None:
         keeper = self._desk.keeper(repository)
-        snapshot.branch = keeper.workspace.branch() or ""
         self._read_rows(snapshot, repository, keeper, None)
         for event in keeper.log(limit=_MAX_EVENTS)[::-1]:
             snapshot.events.append({**_place(repository), **event_row(event)})
+        self._read_questions(snapshot, repository, keeper)
         hub = Sharing(keeper).status()
         snapshot.hub = hub if hub["hub"] is not None else None
         if keeper.has_initiatives():
             snapshot.initiatives = _initiatives(repository, keeper)
-        snapshot.notes = keeper.drain_notes()
+        snapshot.requests = _requests(repository, keeper, snapshot.cards)
+        keeper.drain_notes()
 
     def _read_rows(
         self, snapshot: Snapshot, repository: ListedRepository, keeper: Keeper,
@@ -129,6 +130,8 @@ class Snapshots:
         snapshot.seq, snapshot.active = board["seq"], board["active"]
         snapshot.next = board["next"]
         for row in board["rows"]:
+            if row["path"] is not None:
+                snapshot.records[row["path"]] = row["file"]
             card = self._card(repository, keeper, row)
             if card is None or not card["is_active"]:
                 snapshot.active -= 1  # It has run out, or its record was removed.
@@ -139,11 +142,20 @@ class Snapshots:
                 **_place(repository),
                 "holder": "" if not holder else holder["id"],
                 "is_live": bool(holder) and holder["id"] in board["live"],
-                "paths": row["paths"],
             })  # fmt: skip
         names = ("id", "recipe", "title", "status", "updated_at")
         for row in board["ended"]:
             snapshot.ended.append({**_place(repository), **{name: row[name] for name in names}})
+
+    def _read_questions(
+        self, snapshot: Snapshot, repository: ListedRepository, keeper: Keeper
+    ) -> None:
+        shown = {card["id"] for card in snapshot.cards}
+        asking = dict.fromkeys(question["workflow"] for question in keeper.open_questions())
+        for name in [name for name in asking if name not in shown][:_MAX_ASKING]:
+            state = keeper.peek(workflow=name)
+            if not isinstance(state, Refusal):
+                snapshot.asking.append({**cards.card(state), **_place(repository)})
 
     def _card(self, repository: ListedRepository, keeper: Keeper, row: Fields) -> Fields | None:
         """Return a workflow's card, the one from before if its state is the same."""
@@ -162,22 +174,41 @@ class Snapshots:
         return card
 
 
+def _requests(repository: ListedRepository, keeper: Keeper, shown: list[Fields]) -> list[Fields]:
+    """Return the commands that wait for a person's approval, those of the shown workflows only."""
+    asking = [card["id"] for card in shown if card["asks_to_run"]]
+    if not (asking or keeper.workspace.has_settings()):
+        return []
+    requests, _ = keeper.untrusted_commands(asking)
+    return [
+        {**_place(repository), "gate": describe_gate(one.gate), "command": one.command,
+         "source": one.source}
+        for one in requests
+        if not one.approved
+    ]  # fmt: skip
+
+
 def _place(repository: ListedRepository) -> Fields:
     return {"repository": repository.key, "repository_name": repository.name}
 
 
-def _signs(repository: ListedRepository, paths: list[str]) -> Signs:
-    files = [os.path.join(repository.home, name) for name in _LEDGER_FILES]
+def _ledger_files(repository: ListedRepository) -> list[str]:
+    """Return the paths of files one of which changes with everything but an edit of a record."""
     git = os.path.dirname(repository.home)
-    signs: list[object] = [os.path.isdir(repository.root)]
-    for path in [*files, os.path.join(git, "HEAD"), *paths]:
-        try:
-            stat = os.stat(path)
-        except OSError:
-            signs.append(None)
-            continue
-        signs.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return tuple(signs)
+    return [
+        repository.root,
+        *[os.path.join(repository.home, name) for name in _LEDGER_FILES],
+        os.path.join(git, "HEAD"),
+        os.path.join(person_path(), APPROVALS),
+    ]
+
+
+def _sign(path: str) -> tuple[int, int, int] | None:
+    try:
+        stat = os.lstat(path)
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _initiatives(repository: ListedRepository, keeper: Keeper) -> list[Fields]:

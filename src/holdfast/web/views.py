@@ -10,6 +10,7 @@ from holdfast.core.next_step import next_step
 from holdfast.core.workflow import is_active
 from holdfast.core.workflow.lifecycle import other_context
 from holdfast.core.workflow.needs import RUN
+from holdfast.core.workflow.questions import OPEN
 from holdfast.errors import Refused
 from holdfast.web import cards
 from holdfast.web.event_words import event_row
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from holdfast.web.snapshots import Snapshot, Snapshots
 
 _MAX_ENDED, _MAX_EVENTS, _MAX_WAITS = 8, 12, 40
+_WAITS = ("question", "approve", "conflict", "unblock_phase", "unblock_task")
+"""The kinds of what waits for a person, in the order of the page: answers cost the least."""
 HISTORY = 200
 """The number of events on the first page of a history."""
 MAX_HISTORY = 5_000
@@ -92,11 +95,18 @@ def _merged(shown: list[Snapshot]) -> Fields:
     all_cards.sort(key=itemgetter("updated_at"), reverse=True)
     events = _newest((row for s in shown for row in s.events), "at", _MAX_EVENTS)
     ended = _newest((row for s in shown for row in s.ended), "updated_at", _MAX_ENDED)
-    waits = [{"card": card, "wait": wait} for card in all_cards for wait in card["waits"]]
+    asking = [
+        {**card, "href": workflow_path(card["repository"], card["id"])}
+        for snapshot in shown
+        for card in snapshot.asking
+    ]
+    waits = [{"card": card, "wait": one} for card in all_cards + asking for one in card["waits"]]
+    waits.sort(key=lambda row: _WAITS.index(row["wait"]["kind"]))
     return {
         "active": sum(snapshot.active for snapshot in shown),
         "live": len({card["holder"] for card in all_cards if card["is_live"]}),
         "waits": waits[:_MAX_WAITS],
+        "requests": [request for snapshot in shown for request in snapshot.requests][:_MAX_WAITS],
         "lanes": _lanes([card for card in all_cards if not card["is_loop"]]),
         "loops": [card for card in all_cards if card["is_loop"]],
         "holders": _holders(all_cards),
@@ -204,6 +214,11 @@ def now(desk: Desk, key: str, workflow: str) -> Fields:
             for path in state["required_reading"]
         ],
         "reminders": state["reminders"],
+        "questions": [
+            {"text": one["text"], "status": one["status"], "answer": one.get("answer") or ""}
+            for one in state.get("questions", ())
+            if one["status"] != OPEN
+        ],
         "violations": state["violations"],
         "guardrails": [str(one.get("text") or one) for one in state.get("guardrails", [])],
         "context": [(name, _brief(value)) for name, value in other_context(state).items()],

@@ -5,6 +5,8 @@
 "use strict";
 
 const EVERY_MS = 800; // The least time between two loads of a page that keeps changing.
+const SHARE = 4; // How many times as long as a load takes it waits before the next one.
+const ANYWAY_MS = 60000; // After this time it is loaded again: sessions end without a word.
 const AGES = [["d", 86400], ["h", 3600], ["m", 60]];
 
 // Live pages
@@ -12,6 +14,7 @@ const AGES = [["d", 86400], ["h", 3600], ["m", 60]];
 const watch = document.body.dataset.watch;
 const live = document.getElementById("live");
 let loadedAt = 0;
+let tookMs = 0;
 let waiting = null;
 
 function showLive(isOn) {
@@ -37,27 +40,35 @@ function connect() {
 
 function reloadSoon() {
   if (waiting) return;
-  const wait = Math.max(0, loadedAt + EVERY_MS - Date.now());
+  const wait = Math.max(0, loadedAt + Math.max(EVERY_MS, SHARE * tookMs) - Date.now());
   waiting = setTimeout(reload, wait);
 }
 
 function reload() {
+  const begun = Date.now();
   const request = new XMLHttpRequest();
   request.open("GET", location.href);
   request.responseType = "document";
   request.timeout = 20000;
   request.onload = () => {
     const fresh = request.response;
+    const focused = document.activeElement;
     if (request.status === 200 && fresh && fresh.body.dataset.page === document.body.dataset.page) {
       for (const part of document.querySelectorAll("[data-live]")) {
         const other = fresh.getElementById(part.id);
         if (other) update(part, other);
+      }
+      document.title = fresh.title;
+      // An element that was moved has lost the focus.
+      if (focused.isConnected && document.activeElement !== focused) {
+        focused.focus({ preventScroll: true });
       }
     }
   };
   request.onloadend = () => {
     waiting = null;
     loadedAt = Date.now();
+    tookMs = loadedAt - begun;
   };
   request.send();
 }
@@ -229,3 +240,4 @@ if (travel) travel.addEventListener("change", () => travel.form.requestSubmit())
 if (watch) connect();
 else live.hidden = true;
 setInterval(renewAges, 20000);
+if (watch) setInterval(() => document.hidden || reloadSoon(), ANYWAY_MS);
