@@ -10,6 +10,7 @@ from itertools import chain, islice
 
 from holdfast import answers
 from holdfast.answers import failure_fields
+from holdfast.answers.events import event_text
 from holdfast.cli.answer import (
     Answer,
     Silence,
@@ -20,8 +21,7 @@ from holdfast.cli.answer import (
     require_person,
 )
 from holdfast.cli.parser import WORKFLOW, Parameter, command
-from holdfast.cli.screen import ProgressBar, Screen, count_cells, counted, format_pairs, pad
-from holdfast.core.diff import path_text
+from holdfast.cli.screen import ProgressBar, Screen, count_cells, counted, pad
 from holdfast.core.visible import clean, clean_exactly, clean_json
 from holdfast.errors import HoldfastError, Refused
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.cli.parser import Arguments
-    from holdfast.core.types import Event, Fields, Json
+    from holdfast.core.types import Event, Fields
     from holdfast.keeper import Keeper
     from holdfast.keeper.audit import Report
     from holdfast.workspace.trust import CommandRequest
@@ -40,10 +40,8 @@ STREAM_MAX_COLUMNS, _TYPE_COLUMNS = 28, 18
 _FIRST_EVENTS = 200
 _CHOICES = ("grep", "since", "types", "task", "by")
 """The parameters of ``log`` that say which events are meant."""
-_COMMIT_CHARS = 12
 _MAX_ASKED = 20
 """The number of workflows that are named before archiving them is confirmed."""
-_NOT_SHOWN_OF_START = ("record", "ttl", "base")
 _LEVEL_MARKS = {"repaired": "completed", "behind": "pending", "error": "blocked"}
 _LAYER_MARKS = {"delivered": "completed", "current": "completed", "unavailable": "blocked"}
 _LAYER_WORDS = {"delivered": "brought up to date", "current": "up to date"}
@@ -129,61 +127,6 @@ def _event_line(screen: Screen, event: Event, stream_width: int = 0) -> str:
     about = screen.fitted(event_text(event), taken)
     parts = [seq, screen.paint(at, "dim"), stream, screen.paint(kind, "active"), about]
     return "  ".join(parts).rstrip()
-
-
-def event_text(event: Event) -> str:
-    """Return what people want to know of an event, cleaned; the JSON has all of it."""
-    data: Fields = event["data"]
-    if event["type"] == "events_merged":
-        return clean(_merged_text(event))
-    fields: Fields = {}
-    for name, value in data.items():
-        if name in ("fields", "values", "tests") and isinstance(value, dict):
-            fields |= value
-        elif value not in (None, "", [], {}):
-            fields |= _summary(name, value)
-    if "recipe" in data:
-        fields = {name: value for name, value in fields.items() if name not in _NOT_SHOWN_OF_START}
-        if fields.get("subject") == fields.get("title"):
-            fields.pop("subject", None)
-    return clean(" ".join(format_pairs(fields)))
-
-
-def _merged_text(event: Event) -> str:
-    """Return what was done on other machines: ``laptop: remind Keep it; desk: …``."""
-    from holdfast.core.sharing import in_words
-    from holdfast.storage.shared_events import inside_of
-
-    try:
-        causes = [shared["cause"] for shared in inside_of(event)]
-        return "; ".join(
-            f"{cause['by']['name']}: {in_words(cause['type'], cause['args'])}" for cause in causes
-        )
-    except (LookupError, TypeError, AttributeError):
-        return ""
-
-
-def _summary(name: str, value: Json) -> Fields:
-    """Return a large value in a few words, or as it is if it has another form than expected."""
-    try:
-        match name:
-            case "recipe":
-                return {"recipe": value["name"]}
-            case "session" if isinstance(value, dict):
-                return {"session": value["id"]}
-            case "commit":
-                return {"commit": str(value)[:_COMMIT_CHARS]}
-            case "changes":
-                return {"changed": ", ".join([path_text(change[0]) for change in value])}
-            case "state" if "all" in value:
-                return {"initiatives": ", ".join(value["all"]), "current": value["current"]}
-            case "state" if "milestones" in value:
-                return {"status": value["status"], "milestone": value["current_milestone"]}
-            case "state":
-                return {"recipe": value["recipe"]["name"], "title": value["title"]}
-    except (LookupError, TypeError, AttributeError):
-        pass
-    return {name: value}
 
 
 @command(
