@@ -20,7 +20,7 @@ from holdfast.formats import stream_of
 from holdfast.keeper.requests import fingerprint, plain
 from holdfast.keeper.session import Receipt, Session
 from holdfast.keeper.store import Store
-from holdfast.storage.ledger import ACTIVE, ENDED
+from holdfast.storage.ledger import ACTIVE, ASKED, ENDED
 from holdfast.system.disk import Disk
 from holdfast.workspace import location
 
@@ -567,6 +567,8 @@ class Keeper:
 
     def open_questions(self) -> list[Fields]:
         """Return the open questions of all active workflows, each with its ``workflow``."""
+        if not self.store.ledger.fact(ASKED):
+            return []
         from holdfast.keeper.questions import open_everywhere
 
         return open_everywhere(self.store)
