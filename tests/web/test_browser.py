@@ -158,6 +158,27 @@ def test_a_change_in_the_terminal_appears_by_itself_and_disturbs_nothing(browser
     assert browser.value("window.isStillThis"), "the page was loaded again as a whole"
 
 
+def test_an_answer_that_is_half_written_is_never_sent_to_another_question(browser, stage):
+    name = login_of(stage)
+    for question in ("First?", "Second?"):
+        stage.ok("ask", question, "-w", name)
+    asked = {one["text"]: str(one["id"]) for one in stage.state(name)["questions"]}
+    open_page(browser)
+    first = f"#wait-question-{asked['First?']}"
+    browser.value(f"document.querySelector('{first} details').open = true")
+    browser.click(f"{first} input[name=text]")
+    browser.type("Yes, but")
+    stage.ok("answer", asked["First?"], "Of course", "-w", name)
+    browser.wait_for("document.querySelector('.questions')?.innerText.includes('Of course')")
+    assert "First?" in text(browser, first)
+    assert browser.value(f"document.querySelector('{first} input[name=text]').value") == "Yes, but"
+    browser.press("Enter")
+    browser.wait_for(f"document.querySelector('.said.is-bad') !== null && {READY}")
+    answers = {one["text"]: one.get("answer") for one in stage.state(name)["questions"]}
+    assert (answers["First?"], answers["Second?"]) == ("Of course", None)
+    stage.ok("ask", "--withdraw", asked["Second?"], "-w", name)
+
+
 def test_the_board_moves_a_workflow_by_itself(browser, stage):
     browser.value("window.isStillThis = true")
     stage.ok("remind", "Seen on the board", "-w", login_of(stage))
@@ -215,7 +236,7 @@ def test_a_question_of_an_agent_is_answered_with_a_click(browser, stage):
     open_page(browser)
     browser.click(".waits form button")
     browser.wait_for(f"document.querySelector('.said.is-good') !== null && {READY}")
-    (question,) = stage.state(login_of(stage))["questions"]
+    question = stage.state(login_of(stage))["questions"][0]
     assert (question["status"], question["answer"]) == ("answered", "Yes")
 
 

@@ -193,5 +193,6 @@ def test_a_record_that_came_with_a_clone_is_shown_as_text(tmp_path):
     place.run("status")
     with WebSite(place) as site:
         answer = site.visitor().get("/")
-    assert answer.status == 200
+        _, _, errors = site.end()
+    assert (answer.status, errors) == (200, "")
     assert answer.text.count("<script") == 1

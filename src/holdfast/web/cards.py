@@ -98,9 +98,19 @@ def duration(ms: object) -> str:
 
 
 def waits(state: Workflow) -> list[Fields]:
-    """Return what of a workflow waits for a person: approvals, and what is blocked."""
-    if not is_active(state):
-        return []
+    """Return what of a workflow waits for a person: approvals, and what is blocked.
+
+    ``key`` tells them apart for as long as they wait.
+    """
+    rows = _waits(state) if is_active(state) else []
+    names = ("question", "phase", "task", "conflict")
+    for row in rows:
+        about = next(str(row[name]) for name in names if name in row)
+        row["key"] = f"{row['kind']}-{about}"
+    return rows
+
+
+def _waits(state: Workflow) -> list[Fields]:
     rows: list[Fields] = [
         {
             "kind": "question",

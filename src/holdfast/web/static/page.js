@@ -77,7 +77,7 @@ function reload() {
 function update(old, fresh) {
   if (old.isEqualNode(fresh) || isInUse(old)) return;
   if (old.nodeType !== Node.ELEMENT_NODE || old.nodeName !== fresh.nodeName) {
-    old.replaceWith(document.adoptNode(fresh));
+    if (!hasDraft(old)) old.replaceWith(document.adoptNode(fresh));
     return;
   }
   for (const { name } of [...old.attributes]) {
@@ -109,18 +109,21 @@ function update(old, fresh) {
   }
   while (at) {
     const following = at.nextSibling;
-    at.remove();
+    if (!hasDraft(at)) at.remove();
     at = following;
   }
 }
 
-// A form that somebody writes in stays as it is.
+// A form that somebody writes in stays as it is, also if what it was about has gone.
 function isInUse(node) {
-  if (node.nodeName !== "FORM") return false;
-  const isWritten = [...node.querySelectorAll("input:not([type=hidden])")].some(
-    (field) => field.value !== field.defaultValue,
+  return node.nodeName === "FORM" && hasDraft(node);
+}
+
+function hasDraft(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return false;
+  return [...node.querySelectorAll("form[method=post] input:not([type=hidden])"), node].some(
+    (field) => field.nodeName === "INPUT" && field.value !== field.defaultValue,
   );
-  return isWritten || node.contains(document.activeElement);
 }
 
 function renewAges() {
