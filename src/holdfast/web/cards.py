@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Phase, Task, Workflow
 
-_FAILED = ("failed", "blocked")
+_FAILED = ("failed", "blocked", "rejected", "error")
 _COMMIT_CHARS = 12
 _MAX_SEGMENTS = 40
 """The number of tasks up to which each has a segment of its own."""
