@@ -668,6 +668,8 @@ TRANSFER = [
     Run("export", is_text_only=True),
     Run("export dev-b25a2dc1", is_text_only=True),
     "export nosuch",
+    "web --port 70000",
+    "web --host 0.0.0.0",
     "import nosuch.jsonl",
     Write("bad.jsonl", "no JSON\n"),
     "import bad.jsonl",
