@@ -167,10 +167,13 @@ class Browser:
         """Click the middle of the first element that fits."""
         box = f"document.querySelector({json.dumps(selector)})"
         self.wait_for(f"{box} !== null")
-        self.value(f"{box}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
-        place = self.value(
-            f"(() => {{ const r = {box}.getBoundingClientRect();"
-            " return [r.x + r.width / 2, r.y + r.height / 2] })()"
+        # Where it is drawn, once it is: a click goes to a place and not to an element.
+        place = self.wait_for(
+            f"(() => {{ const box = {box};"
+            " box.scrollIntoView({ block: 'center', behavior: 'instant' });"
+            " const r = box.getBoundingClientRect();"
+            " const [x, y] = [r.x + r.width / 2, r.y + r.height / 2];"
+            " return box.contains(document.elementFromPoint(x, y)) && [x, y] })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.call(

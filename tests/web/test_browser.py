@@ -351,7 +351,7 @@ def test_a_person_pairs_the_browser_and_approves(stage, tmp_path):
         with Browser(tmp_path) as browser:
             enter(browser, terminal.text.splitlines()[0])
             browser.click(".waits .needs-pair")
-            browser.wait_for(f"document.querySelector('#code') !== null && {READY}")
+            browser.wait_for(f"document.activeElement?.id === 'code' && {READY}")
             browser.type(code.lower())
             browser.press("Enter")
             browser.wait_for(f"document.querySelector('p.person') !== null && {READY}")

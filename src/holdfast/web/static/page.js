@@ -75,7 +75,7 @@ function reload() {
 
 // Make `old` like `fresh`, and touch nothing that is the same: what is typed, opened or focused stays.
 function update(old, fresh) {
-  if (old.isEqualNode(fresh) || isInUse(old)) return;
+  if (old.isEqualNode(fresh)) return;
   if (old.nodeType !== Node.ELEMENT_NODE || old.nodeName !== fresh.nodeName) {
     if (!hasDraft(old)) old.replaceWith(document.adoptNode(fresh));
     return;
@@ -114,11 +114,7 @@ function update(old, fresh) {
   }
 }
 
-// A form that somebody writes in stays as it is, also if what it was about has gone.
-function isInUse(node) {
-  return node.nodeName === "FORM" && hasDraft(node);
-}
-
+// What somebody has begun to write stays, also if what it was about has gone.
 function hasDraft(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return false;
   return [...node.querySelectorAll("form[method=post] input:not([type=hidden])"), node].some(
