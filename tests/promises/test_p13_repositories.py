@@ -305,6 +305,7 @@ UNTRIED = {
     "delegation override", "delegation routing", "interview record", "initiative block",
     "initiative unblock", "initiative finish", "initiative use", "loop block", "loop confirm",
     "loop extend", "loop guardrail add", "loop phase", "loop unblock", "tests record",
-    "pool renew",
+    "pool renew", "web",
 }  # fmt: skip
-"""They go the same way as their neighbours in the list, or look at no repository at all."""
+"""They go the same way as their neighbours in the list, or look at no repository at all; ``web`` runs
+until it is ended (``tests/web``)."""
