@@ -179,6 +179,14 @@ def test_a_form_that_is_no_text_is_refused(visitor, page):
 def test_a_huge_address_is_refused(visitor):
     assert visitor.get("/search?q=" + "x" * 8_000).status == 414
     assert visitor.get("/search?q=" + "x" * 100_000).status in (400, 414)
+    assert visitor.get("/?" + "a=1&" * 500).status == 400
+
+
+def test_an_address_that_is_no_text_is_answered(visitor, page):
+    for path in ("/%ff%fe", f"{page}%00", "/?repository=%ff", "/?before=%ff", "/w/%2e%2e/%2e%2e"):
+        assert visitor.get(path).status in (200, 404), path
+    for end in ("seq=-1", "n=x", "n=99999999999999999999", "seq=%ff", "n=0"):
+        assert visitor.get(f"{page}/at?{end}").status == 200, end
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])

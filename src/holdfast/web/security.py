@@ -70,9 +70,10 @@ class Door:
     """Who is let in: the token of the address, and the browsers that have shown it."""
 
     def __init__(self, hosts: list[str], port: int) -> None:
-        self.hosts = {f"{host}:{port}" for host in hosts}
+        names = [host.lower() for host in hosts]
+        self.hosts = {f"{name}:{port}" for name in names}
         if port == 80:
-            self.hosts |= set(hosts)
+            self.hosts |= set(names)
         self.origins = {f"http://{host}" for host in self.hosts}
         self.cookie_name = f"holdfast_{port}"
         self.token = secrets.token_urlsafe(32)
@@ -156,9 +157,9 @@ class Guard:
             return self._app
         visitor = self._door.visitor_of("; ".join(headers.get("cookie", [])))
         if path == "/" and method == "GET":
-            query = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=MAX_FIELDS)
-            if "token" in query:
-                entered = self._door.let_in(query["token"][0])
+            token = _token_in(scope["query_string"].decode("latin-1"))
+            if token is not None:
+                entered = self._door.let_in(token)
                 if entered is None:
                     raise Stopped(403, "this address is not valid any more", _USE_ADDRESS)
                 return self._enter(self._cookie_of(entered))
@@ -217,6 +218,14 @@ def needs_pairing(why_not: str) -> Refused:
     """Return the refusal of a decision by a browser that is not known to be a person's."""
     hint = why_not or "pair this browser with the code that the terminal shows: /pair"
     return Refused("needs_person", "only a person can decide this", hint)
+
+
+def _token_in(query: str) -> str | None:
+    try:
+        tokens = parse_qs(query, max_num_fields=MAX_FIELDS).get("token")
+    except ValueError:
+        raise Stopped(400, "the address has too many parts", _USE_ADDRESS) from None
+    return tokens[0] if tokens else None
 
 
 async def _read_body(receive: Receive) -> bytes:
