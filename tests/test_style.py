@@ -67,7 +67,7 @@ MAY_READ = {
     "evidence/tree.py": "every file of the work tree in blocks, in a run of a gate",
     "keeper/start.py": "MAX_NAMES names below a folder that the caller named",
     "keeper/transfer.py": "a file that the caller named, in lines of at most _MAX_LINE_BYTES",
-    "cli/commands/watch.py": "64 bytes of a terminal",
+    "cli/watching/terminal.py": "_READ_BYTES of a terminal",
     "cli/demo.py": "files that the demonstration itself wrote",
     "cli/commands/completion.py": "a script that is part of the package",
     "hub/postgres.py": "a script of the package",

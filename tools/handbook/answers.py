@@ -163,8 +163,9 @@ _OBJECTS = ("gate", "tests", "recipe", "run", "counts", "entry", "skip", "undone
 _SOMETIMES = ("script", "briefing")
 """Keys that an answer may lack: ``completion`` with a command line answers with candidates, and
 ``start`` has a briefing if it resumed."""
-_EITHER = ("abandon", "show")
-"""Commands whose answer has other keys with an option: ``abandon --all``, ``show --at``."""
+_EITHER = ("abandon", "show", "watch")
+"""Commands whose answer has other keys with an option: ``abandon --all``, ``show --at``,
+``watch --all``."""
 _WAITING = fields({"id": TEXT, "title": TEXT, "why": TEXT, "next": nullable(TEXT)})
 _LEASE = fields(
     {"workflow": TEXT, "holder": nullable(TEXT), "until": nullable(TEXT), "epoch": COUNT,
@@ -177,6 +178,16 @@ _QUESTION = {
     "properties": {**_ASKED["properties"], "workflow": TEXT},
     "required": [*_ASKED["required"], "workflow"],
 }
+_NEXT = nullable(fields({"command": array(TEXT), "about": TEXT, "fill": OBJECT}))
+_DURATION: Schema = {"duration_ms": nullable(COUNT)}
+_PROGRESS = fields(
+    {
+        "workflow": TEXT,
+        "next": _NEXT,
+        "phases": array(fields({"name": TEXT, **_DURATION})),
+        "task": nullable(fields({"id": {"type": ["integer", "string"]}, **_DURATION})),
+    }
+)
 _HUB = fields({"kind": words(KINDS), "where": TEXT, "name": TEXT, "fences": FLAG})
 _REPLICA = fields({"replica": TEXT, "name": TEXT, "n": COUNT, "at": TEXT, "own": FLAG})
 _EVENT_AT = fields({"seq": COUNT, "at": TEXT, "type": TEXT, "stream": TEXT})
@@ -204,7 +215,7 @@ _KEYS: dict[str, Schema] = {
     **dict.fromkeys(_NUMBERS, COUNT),
     **dict.fromkeys(_TEXTS, TEXT),
     **dict.fromkeys(_OBJECTS, OBJECT),
-    "next": nullable(fields({"command": array(TEXT), "about": TEXT, "fill": OBJECT})),
+    "next": _NEXT,
     "workflow": _ref("workflow"),
     "loops": array(_ref("workflow")),
     "events": array(_ref("event")),
@@ -217,6 +228,7 @@ _KEYS: dict[str, Schema] = {
     "git": FLAG,
     "branch": nullable(TEXT),
     "mine": nullable(TEXT),
+    "progress": array(_PROGRESS),
     "damage": array(TEXT),
     "resumed": FLAG,
     "dry_run": FLAG,
@@ -287,6 +299,23 @@ _OF_COMMAND: dict[tuple[str, str], Schema] = {
     ("holdfast", "workflows"): array(_ref("row")),
     ("holdfast", "next"): array(fields({"command": TEXT, "about": TEXT})),
     ("watch", "workflows"): array(_ref("workflow")),
+    ("watch", "repositories"): array(
+        fields(
+            {
+                "folder": TEXT,
+                "name": TEXT,
+                "workflows": array(_ref("workflow")),
+                "unopened": COUNT,
+                "mine": nullable(TEXT),
+                "seq": COUNT,
+                "initiative": _ref("initiative"),
+                "layers": {},
+                "events": array(_ref("event")),
+                "damage": array(TEXT),
+                "progress": array(_PROGRESS),
+            }
+        )
+    ),
     ("import", "events"): COUNT,
     ("hub add", "workflows"): array(TEXT),
     ("conflicts", "conflicts"): array(fields({**_OF_CONFLICT, "can_take": FLAG})),

@@ -173,12 +173,13 @@ def report(result: Report, following: str) -> Fields:
     return fields
 
 
-def watched(view: Fields) -> Fields:
-    """Return what ``watch`` shows at one moment."""
+def watched(view: Fields, progress: list[Fields]) -> Fields:
+    """Return what ``watch`` shows of a repository at one moment."""
     states = view["states"].values()
     return {
         "workflows": [workflow_view(state, state["record"]) for state in states],
         **{name: view[name] for name in _WATCHED},
+        "progress": progress,
     }
 
 

@@ -41,7 +41,7 @@ def search(keeper: Keeper, args: Arguments) -> Answer:
 
     def lines(screen: Screen) -> Iterator[str]:
         for hit in found["hits"]:
-            yield from _hit_lines(screen, hit, here)
+            yield from hit_lines(screen, hit, here)
         if not found["hits"]:
             where = f" in {len(found['repositories'])} repositories" if args["all"] else " here"
             yield f"Nothing{where} has all of these words."
@@ -51,7 +51,7 @@ def search(keeper: Keeper, args: Arguments) -> Answer:
     return Answer(found, lines, keeper.drain_notes())
 
 
-def _hit_lines(screen: Screen, hit: Fields, here: str) -> Iterator[str]:
+def hit_lines(screen: Screen, hit: Fields, here: str) -> Iterator[str]:
     """Yield where a hit is, and below it a piece of its text with the words marked."""
     number = "" if hit["seq"] is None else f"event {hit['seq']}"
     place = "" if hit["repository"] == here else hit["repository"]

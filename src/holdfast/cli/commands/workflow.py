@@ -15,6 +15,7 @@ from holdfast.cli.screen import (
     next_lines,
     table_lines,
 )
+from holdfast.core.durations import phase_ms, span, task_ms
 from holdfast.core.next_step import NextStep, current_task, lessons, next_fields
 from holdfast.core.refusal import shell_word
 from holdfast.core.selection import short_id
@@ -269,7 +270,7 @@ def show(keeper: Keeper, args: Arguments) -> Answer:
     receipt = keeper.show(workflow=args["workflow"])
     return Answer(
         lambda: answers.workflow(receipt),
-        lambda screen: _show_lines(
+        lambda screen: workflow_lines(
             screen, receipt.state, receipt.record, keeper.missing_reading(receipt.state)
         ),
         notes=receipt.notes,
@@ -285,7 +286,7 @@ def _show_past(keeper: Keeper, seq: int, workflow: str | None) -> Answer:
 
     def lines(screen: Screen) -> Iterator[str]:
         yield screen.paint(f"As it was after {clean(number)}, {screen.age(event['at'])}:", "warn")
-        yield from _show_lines(screen, state, None, ())
+        yield from workflow_lines(screen, state, None, ())
         yield from next_lines(screen, NextStep("as it is now", ["show", state["id"]]))
 
     at = {name: event[name] for name in ("seq", "at", "type", "stream")}
@@ -293,12 +294,14 @@ def _show_past(keeper: Keeper, seq: int, workflow: str | None) -> Answer:
     return Answer({"workflow": view, "at": at}, lines, keeper.drain_notes())
 
 
-def _show_lines(
-    screen: Screen, state: Workflow, record: str | None, missing: Sequence[str]
-) -> Iterator[str]:
+def workflow_lines(
+    screen: Screen, state: Workflow, record: str | None, missing: Sequence[str],
+    now_ms: int | None = None,
+) -> Iterator[str]:  # fmt: skip
     """Yield everything about one workflow, as a tree.
 
-    ``missing`` are the required files that do not exist.
+    ``missing`` are the required files that do not exist. With a time, it says how long each phase
+    and task took until then.
     """
     status = state["status"].replace("_", " ")
     yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot}{clean(status)}"
@@ -327,10 +330,10 @@ def _show_lines(
             yield f"  {name}: {clean(state.get(name))}"
     if state.get("skipped"):
         yield f"  completed by force, skipped: {clean(describe_pending(state['skipped']))}"
-    yield from _phases(screen, state)
+    yield from _phases(screen, state, now_ms)
     if state["tasks"] and state["phase"] is None:
         yield screen.paint("Tasks", "strong")
-        yield from _tasks(screen, state, "  ")
+        yield from _tasks(screen, state, "  ", now_ms)
     if state["gates"]:
         yield screen.paint("Gates", "strong")
         yield from gate_lines(screen, state, "  ", output_of=_gates_with_output(state))
@@ -356,13 +359,14 @@ def _show_lines(
     yield from list_lines(screen, "Context", format_pairs(other_context(state)))
 
 
-def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
+def _phases(screen: Screen, state: Workflow, now_ms: int | None) -> Iterator[str]:
     if state["phases"]:
         yield screen.paint("Phases", "strong")
     for phase in state["phases"]:
         is_current = phase["name"] == state["phase"]
         name = screen.paint(clean(phase["name"]), "strong") if is_current else clean(phase["name"])
         facts = screen.dim(
+            _time_of(phase["status"], None if now_ms is None else phase_ms(state, phase, now_ms)),
             f"step {state['step']}" if is_current and state["step"] else "",
             "approved" if phase.get("approved") else "",
             "skipped" if phase["status"] == "skipped" else "",
@@ -373,21 +377,27 @@ def _phases(screen: Screen, state: Workflow) -> Iterator[str]:
         )
         yield f"  {screen.mark(phase['status'])} {name}  {facts}".rstrip()
         if is_current:
-            yield from _tasks(screen, state, "    ")
+            yield from _tasks(screen, state, "    ", now_ms)
 
 
-def _tasks(screen: Screen, state: Workflow, indent: str) -> Iterator[str]:
+def _tasks(screen: Screen, state: Workflow, indent: str, now_ms: int | None) -> Iterator[str]:
     for task in state["tasks"]:
         status, depends = task["status"], task.get("depends")
         phases = {} if status in ("completed", "pending") else task.get("phases", {})
         yield indent + screen.row(
             status,
             f"{task['id']}  {task['description']}",
+            _time_of(status, None if now_ms is None else task_ms(state, task, now_ms)),
             *[f"commit {commit[:_COMMIT_CHARS]}" for commit in commits_of(task)],
             str(task.get("reason") or ""),
             *[f"{name} {became.replace('_', ' ')}" for name, became in phases.items()],
             f"after {', '.join(map(str, depends))}" if depends and status == "pending" else "",
         )
+
+
+def _time_of(status: str, ms: int | None) -> str:
+    """Return ``took 12 min`` for what is completed, ``for 12 min`` for what goes on."""
+    return "" if ms is None else f"{'took' if status == 'completed' else 'for'} {span(ms)}"
 
 
 def _gates_with_output(state: Workflow) -> list[str]:
