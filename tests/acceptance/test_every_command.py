@@ -34,7 +34,7 @@ KEYS = {
     for name in names
 }
 
-SERVERS = {"mcp", "mcp memory", "web"}
+SERVERS = {"mcp", "mcp memory", "statusline", "web"}
 """They answer a client or a browser, not a command line."""
 OTHERS = {"conflicts drop", "conflicts take", "demo", "doctor", "export", "import", "pr"}
 """They have tests of their own."""

@@ -11,6 +11,7 @@ from holdfast.cli.parser import load_all
 from holdfast.initiatives import Initiatives
 from holdfast.keeper.evidence import Evidence
 from holdfast.keeper.logs import Delegations, Interviews
+from holdfast.keeper.pull_requests import PullRequests
 from holdfast.layers.memory import Memory
 from holdfast.loops import Loops
 from holdfast.system import kernel
@@ -26,6 +27,8 @@ METHODS = {
     "log": "log follow",
     "search": "search",
     "complete": "complete",
+    "report": "report",
+    "pr": "pull_requests.plan pull_requests.send",
     "abandon": "abandon abandon_all active_here",
     "advance": "advance",
     "phase start": "start_phase",
@@ -139,8 +142,8 @@ METHODS = {
     "import": "import_file",
 }
 FOR_PEOPLE = {"completion", "demo", "doctor", "help", "init", "uninstall", "watch"}
-OF_ITS_OWN = {"mcp", "mcp memory", "web", "memory export", "memory search"}
-"""Servers, and the graph that they serve: it belongs to a file, not to a workspace."""
+OF_ITS_OWN = {"mcp", "mcp memory", "web", "statusline", "memory export", "memory search"}
+"""Servers, a line for a client, and the graph of a file, which belongs to no workspace."""
 BELOW = {
     "board",
     "search_memory",  # without a file; with one, a graph is read that is no project's
@@ -174,6 +177,7 @@ BESIDE = {
     "loops": Loops,
     "memory": Memory,
     "pool": Pool,
+    "pull_requests": PullRequests,
     "sharing": Sharing,
 }
 """What a method of the keeper gives for matters of their own, with methods of its own."""
@@ -212,8 +216,8 @@ def test_a_method_takes_what_its_command_takes(name):
     taken = methods if name in ("loop verify", "remind", "read", "show", "ask") else methods[:1]
     parameters = {key for method in taken for key in inspect.signature(method).parameters}
     spec = COMMANDS[name]
-    # A question is for people.
-    given = [parameter.into for parameter in spec.parameters if parameter.into != "yes"]
+    for_people = {"yes", "dry_run", "format", "output"} if name in ("report", "pr") else {"yes"}
+    given = [parameter.into for parameter in spec.parameters if parameter.into not in for_people]
     carried = {"failed": "passed", "remove": "path", "all": "everything"}
     carried |= {"choice": "choices", "withdraw": "number"}
     if name in ("show", "search"):

@@ -24,7 +24,7 @@ COMMANDS = load_all()
 
 def hook_input(data):
     """An event is answered with JSON or not at all; what it would record is not recorded here."""
-    event = quick_check._event(data)
+    event = quick_check.parse_event(data)
     root = inputs.workspace()
     if isinstance(event.get("cwd"), str):
         event["cwd"] = os.path.join(root, "docs")

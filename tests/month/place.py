@@ -96,7 +96,7 @@ def inhabited(month):
         (quick_check, "time", types.SimpleNamespace(time_ns=lambda: month.world.now() * 1_000_000)),
         # A month's clock is its own, so nothing watches how long a hook really takes.
         (quick_check, "start_new_thread", lambda *_arguments: 0),
-        (quick_check, "_read", read),
+        (quick_check, "read_input", read),
         (quick_check, "_print", printed),
         (os, "urandom", chance.randbytes),
         # The holder of a lock is named in a note, and so in a briefing.

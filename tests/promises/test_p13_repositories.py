@@ -88,7 +88,9 @@ LINES = (
     "initiative create Trap --milestone M1 --files", "initiative recover trap", "initiative sync",
     "initiative start M1", "initiative task M1 one --done", "initiative complete M1",
     "pool ready", "pool take", "pool give trap", "pool reap", "pool change trap --label x",
-    "hub add git nowhere --yes", "hub status", "hub sync", "hub remove", "conflicts", "conflicts take x", "conflicts drop x --reason y",
+    "report", "report --format html", "pr --yes", "search words", "statusline",
+    "hub add git nowhere --yes", "hub status", "hub sync", "hub remove", "conflicts",
+    "conflicts take x", "conflicts drop x --reason y",
     "initiative archive", "sync", "repair", "init", "init --local", "init --agent gemini",
     "init --agent codex", "uninstall", "abandon --reason x", "complete --force --reason x",
 )  # fmt: skip
@@ -307,5 +309,5 @@ UNTRIED = {
     "loop extend", "loop guardrail add", "loop phase", "loop unblock", "tests record",
     "pool renew", "web",
 }  # fmt: skip
-"""They go the same way as their neighbours in the list, or look at no repository at all; ``web`` runs
-until it is ended (``tests/web``)."""
+"""They go the same way as their neighbours in the list, or look at no repository at all; ``web``
+runs until it is ended (``tests/web``)."""

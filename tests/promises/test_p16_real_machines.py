@@ -110,11 +110,13 @@ def check_everywhere(machines, workflow, acknowledged):
         state = machine.keeper.show(workflow=workflow).state
         states.append((state["context"]["n"], state["tasks"][0]["status"]))
         conflicts = machine.sharing.conflicts()
-        assert len(conflicts) == len(machines) - 1, conflicts
-        assert {one["command"] for one in conflicts} == {"complete task 1"}
+        done_twice = [one for one in conflicts if one["command"] == "complete task 1"]
+        assert len(done_twice) == len(machines) - 1, conflicts
+        values = [one for one in conflicts if one not in done_twice]
+        assert {one["why"] for one in values} <= {"context.n was changed as well"}
         report = machine.keeper.verify(everything=True)
         assert [line for line in report.lines if line["level"] == "error"] == []
         with pytest.raises(Refused):
-            machine.sharing.take(conflicts[0]["id"])
+            machine.sharing.take(done_twice[0]["id"])
     assert len(digests) == 1
     assert len(set(states)) == 1

@@ -20,9 +20,10 @@ from support.story import PERSONS, STORY
 from support.workshop import SEED, sampled
 
 COMMANDS = load_all()
-SERVERS = {"mcp", "mcp memory", "web"}
-BESIDE = {"demo", "doctor", "conflicts take", "conflicts drop"}
-"""Commands that bring a repository of their own, or need a second machine (``tests/hub``)."""
+SERVERS = {"mcp", "mcp memory", "statusline", "web"}
+BESIDE = {"demo", "doctor", "conflicts take", "conflicts drop", "pr"}
+"""Commands that bring a repository of their own, or need a second machine (``tests/hub``) or the
+GitHub CLI (``tests/acceptance/test_pull_requests.py``)."""
 NUMBERS = [errno.ENOSPC, errno.EIO]
 WRITES = {
     "write", "pwrite64", "fdatasync", "fsync", "rename", "renameat", "renameat2", "link", "linkat",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.core import json_text
-from holdfast.errors import Refused
+from holdfast.errors import Fault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ class Live:
         self._is_closed = False
 
     def listen(self) -> AsyncIterator[bytes]:
-        """Return what one browser is sent; raise ``Refused`` if too many listen."""
+        """Return what one browser is sent; raise ``Fault`` if too many listen."""
         if self._is_closed or len(self._listeners) >= _MAX_LISTENERS:
             why = f"{_MAX_LISTENERS} pages are live already"
-            raise Refused("busy", why, "close some of them, or load this one again by hand")
+            raise Fault("busy", why, "close some of them, or load this one again by hand")
         queue: asyncio.Queue[list[str] | None] = asyncio.Queue()
         self._listeners.add(queue)
         if self._poller is None:
