@@ -275,6 +275,7 @@ def test_any_pieces_are_some_words(pieces):
     assert quote in ("", "'", '"')
 
 
+@example(["help", "", ""])
 @given(st.lists(st.text(max_size=6) | st.sampled_from([*COMMANDS, "-w", "--", "="]), min_size=1))
 def test_any_line_is_completed_or_not_but_never_crashes(words):
     with contextlib.chdir(os.path.dirname(__file__)):

@@ -14,7 +14,9 @@ from holdfast.cli.answer import Answer, Failure, answer_change
 from holdfast.cli.commands import overview, search, upkeep, watch, workflow
 from holdfast.cli.parser import parse
 from holdfast.cli.screen import Screen, count_cells, pad, shorten
+from holdfast.cli.watching import frame, rows
 from holdfast.core import json_text
+from holdfast.core.next_step import NextStep
 from holdfast.core.visible import clean, clean_json
 from holdfast.core.workflow import blank
 from support.streams import make_file, make_terminal
@@ -148,8 +150,8 @@ def answers(word="word"):
         "failure": Failure(error, 1),
         "here": Answer(fields, lambda screen: overview._lines(screen, fields), [word]),
         "watch": Answer(
-            lambda: answers_json.watched(view),
-            lambda screen: watch.frame_lines(screen, view, None, set()),
+            lambda: watch.json_fields([view], {"all": False}, 1_000),
+            lambda screen: frame.list_page(screen, [view], None, changed=set()),
         ),
     }
 
@@ -193,7 +195,10 @@ def a_place(word):
 def a_view(word, event):
     """What ``watch`` shows."""
     return {
+        "root": word,
+        "name": word,
         "title": word,
+        "steps": {word: NextStep(word, [word], NAME=word)},
         "seq": 7,
         "states": {word: workflow_of(word)},
         "unopened": 1,
@@ -241,7 +246,7 @@ def test_json_for_a_terminal_has_the_same_value_and_no_escapes(kind):
 
 @pytest.mark.promise(14)
 def test_the_test_of_escapes_fails_when_text_is_printed_raw(monkeypatch):
-    for module in (cli_answer, overview, screen, search, upkeep, watch, workflow):
+    for module in (cli_answer, frame, overview, rows, screen, search, upkeep, workflow):
         monkeypatch.setattr(module, "clean", lambda text, **_: str(text))
     for kind in KINDS:
         assert [line for line in shown(answers(HOSTILE)[kind]) if not harmless(line)] != []

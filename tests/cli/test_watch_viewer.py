@@ -9,6 +9,7 @@ from holdfast.cli.watching.keys import Pasted
 from holdfast.cli.watching.poller import OpenKeepers, Poller, Pollers
 from holdfast.cli.watching.viewer import RECENT_MS, Viewer
 from holdfast.core.next_step import next_step
+from holdfast.core.visible import clean
 from holdfast.errors import Refused
 from support.workshop import LEDGER, NOON, Workshop, open_workflow
 
@@ -480,3 +481,22 @@ def test_the_next_step_is_that_of_the_worktree_that_the_work_is_in(dev_shop):
     state = dev_shop.keeper().show().state
     step = next_step(state, dev_shop.keeper().session.facts.of_next_step(state))
     assert having(watching.lines(), f"NEXT       {step.text}")
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202egnp.exe\u2066\u200f\x7f \u2028 end"
+
+
+def test_stored_text_steers_no_page(shop):
+    keeper = shop.keeper()
+    keeper.start("dev", HOSTILE, title=HOSTILE, tasks=[HOSTILE], reminders=[HOSTILE])
+    keeper.ask(HOSTILE, [HOSTILE])
+    keeper.block_phase("load_feature", {"reason": HOSTILE})
+    watching = Watching(shop, size=(200, 60))
+    pages = [watching.lines(), watching.press("enter"), watching.press("u")]
+    watching.press("escape", "escape", "/")
+    pages += [watching.press(Pasted(HOSTILE)), watching.press("clear", *"owned", "enter")]
+    watching.viewer.search(lambda: None)
+    pages += [watching.lines(), watching.press("enter")]
+    for lines in pages:
+        assert having(lines, "<U+202E>") or having(lines, "owned"), lines
+        assert [line for line in lines if clean(line, is_shown=True) != line] == []

@@ -18,25 +18,9 @@ _BEGUN = ("in_progress", "blocked", "confirming", "verifying", "timeout")
 """The statuses in which a phase or task has begun and is not over."""
 
 
-def phase_ms(state: Workflow, phase: Phase, now_ms: int) -> int | None:
-    """Return how long a phase took, or has taken until now; ``None`` if that is unknown."""
-    return _between(phase, _end_ms(state, now_ms))
-
-
-def task_ms(state: Workflow, task: Task, now_ms: int) -> int | None:
-    """Return how long a task took, or has taken until now; ``None`` if that is unknown."""
-    return _between(task, _end_ms(state, now_ms))
-
-
-def _end_ms(state: Workflow, now_ms: int) -> int | None:
-    """Return the time until which open phases and tasks have taken: now, or the workflow's end."""
-    if is_active(state):
-        return now_ms
-    return epoch_ms(state.get("completed_at") or state["updated_at"])
-
-
-def _between(item: Phase | Task, end_ms: int | None) -> int | None:
-    begin_ms = epoch_ms(item.get("started_at") or "")
+def duration_ms(state: Workflow, item: Phase | Task, now_ms: int) -> int | None:
+    """Return how long a phase or task took, or has taken until now; ``None`` if it is unknown."""
+    begin_ms, end_ms = epoch_ms(item.get("started_at") or ""), _end_ms(state, now_ms)
     if item["status"] == "completed":
         end_ms = epoch_ms(item.get("completed_at") or "")
     elif item["status"] not in _BEGUN:
@@ -44,6 +28,13 @@ def _between(item: Phase | Task, end_ms: int | None) -> int | None:
     if begin_ms is None or end_ms is None or end_ms < begin_ms:
         return None
     return end_ms - begin_ms
+
+
+def _end_ms(state: Workflow, now_ms: int) -> int | None:
+    """Return the time until which open phases and tasks have taken: now, or the workflow's end."""
+    if is_active(state):
+        return now_ms
+    return epoch_ms(state.get("completed_at") or state["updated_at"])
 
 
 def span(ms: int | None) -> str:

@@ -307,7 +307,7 @@ _FINDERS: dict[str, Callable[[WordReader, str], Candidates]] = {
     "@file": lambda reader, current: [
         (f"@{path}", about) for path, about in _files(reader, current.removeprefix("@"))
     ],
-    "command": lambda reader, _: _names([word for _, word in reader.positionals]),
+    "command": lambda reader, _: _names([word for _, word in reader.positionals if word]),
     "shell": lambda _reader, _: _plain(SHELLS),
     "agent": lambda _reader, _: _plain(AGENTS),
     "severity": lambda _reader, _: _plain(SEVERITIES),

@@ -19,7 +19,7 @@ from holdfast.cli.watching.frame import list_page
 from holdfast.cli.watching.poller import OpenKeepers, Poller, Pollers
 from holdfast.cli.watching.terminal import Terminal
 from holdfast.cli.watching.viewer import Viewer
-from holdfast.core.durations import phase_ms, task_ms
+from holdfast.core.durations import duration_ms
 from holdfast.core.next_step import current_task, next_fields
 from holdfast.workspace.repositories import repositories
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    "watch: see workflows move, and approve, block and search, until q or Ctrl-C; ? shows the keys",
+    "watch: see workflows move; keys approve, block and search, until q or Ctrl-C",
     WORKFLOW,
     Parameter("--all", "all of your repositories, not only this one"),
     Parameter("--every SECONDS", "how often to look (default 1)", kind="count"),
@@ -57,7 +57,7 @@ def watch(keeper: Keeper, args: Arguments) -> Answer:
     if args["once"] or not is_terminal or os.environ.get("TERM") == "dumb":
         views = pollers.first_views()
         return Answer(
-            lambda: _fields(views, args, clock_ms()),
+            lambda: json_fields(views, args, clock_ms()),
             lambda screen: list_page(screen, views, None, changed=set()),
         )
     # A workflow that does not exist is refused here, before the screen changes.
@@ -114,13 +114,14 @@ def _poll_forever(
     """Yield the views at once, and again after every change."""
     views = pollers.first_views()
     while True:
-        yield {"ok": True, **_fields(views, args, clock_ms())}
+        yield {"ok": True, **json_fields(views, args, clock_ms())}
         while not pollers.is_stale():
             time.sleep(every_s)
         views = pollers.views()
 
 
-def _fields(views: list[Fields], args: Arguments, now_ms: int) -> Fields:
+def json_fields(views: list[Fields], args: Arguments, now_ms: int) -> Fields:
+    """Return the JSON answer: the view, or with ``--all`` one of each repository."""
     shown = [answers.watched(view, _progress(view, now_ms)) for view in views]
     if not args["all"]:
         return shown[0]
@@ -140,10 +141,10 @@ def _durations(state: Workflow, now_ms: int) -> Fields:
     task = current_task(state)
     return {
         "phases": [
-            {"name": phase["name"], "duration_ms": phase_ms(state, phase, now_ms)}
+            {"name": phase["name"], "duration_ms": duration_ms(state, phase, now_ms)}
             for phase in state["phases"]
         ],
         "task": None
         if task is None
-        else {"id": task["id"], "duration_ms": task_ms(state, task, now_ms)},
+        else {"id": task["id"], "duration_ms": duration_ms(state, task, now_ms)},
     }

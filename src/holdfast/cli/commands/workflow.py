@@ -15,7 +15,6 @@ from holdfast.cli.screen import (
     next_lines,
     table_lines,
 )
-from holdfast.core.durations import phase_ms, span, task_ms
 from holdfast.core.next_step import NextStep, current_task, lessons, next_fields
 from holdfast.core.refusal import shell_word
 from holdfast.core.selection import short_id
@@ -41,7 +40,7 @@ from holdfast.keeper import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from holdfast.cli.parser import Arguments
     from holdfast.core.types import Fields, Phase, Recipe, Task, Workflow
@@ -296,12 +295,12 @@ def _show_past(keeper: Keeper, seq: int, workflow: str | None) -> Answer:
 
 def workflow_lines(
     screen: Screen, state: Workflow, record: str | None, missing: Sequence[str],
-    now_ms: int | None = None,
+    time_of: Callable[[Phase | Task], str] = lambda _item: "",
 ) -> Iterator[str]:  # fmt: skip
     """Yield everything about one workflow, as a tree.
 
-    ``missing`` are the required files that do not exist. With a time, it says how long each phase
-    and task took until then.
+    ``missing`` are the required files that do not exist. ``time_of`` returns how long a phase or a
+    task took, in words.
     """
     status = state["status"].replace("_", " ")
     yield f"{screen.paint(clean(state['id']), 'strong')}{screen.dot}{clean(status)}"
@@ -330,10 +329,10 @@ def workflow_lines(
             yield f"  {name}: {clean(state.get(name))}"
     if state.get("skipped"):
         yield f"  completed by force, skipped: {clean(describe_pending(state['skipped']))}"
-    yield from _phases(screen, state, now_ms)
+    yield from _phases(screen, state, time_of)
     if state["tasks"] and state["phase"] is None:
         yield screen.paint("Tasks", "strong")
-        yield from _tasks(screen, state, "  ", now_ms)
+        yield from _tasks(screen, state, "  ", time_of)
     if state["gates"]:
         yield screen.paint("Gates", "strong")
         yield from gate_lines(screen, state, "  ", output_of=_gates_with_output(state))
@@ -359,14 +358,16 @@ def workflow_lines(
     yield from list_lines(screen, "Context", format_pairs(other_context(state)))
 
 
-def _phases(screen: Screen, state: Workflow, now_ms: int | None) -> Iterator[str]:
+def _phases(
+    screen: Screen, state: Workflow, time_of: Callable[[Phase | Task], str]
+) -> Iterator[str]:
     if state["phases"]:
         yield screen.paint("Phases", "strong")
     for phase in state["phases"]:
         is_current = phase["name"] == state["phase"]
         name = screen.paint(clean(phase["name"]), "strong") if is_current else clean(phase["name"])
         facts = screen.dim(
-            _time_of(phase["status"], None if now_ms is None else phase_ms(state, phase, now_ms)),
+            time_of(phase),
             f"step {state['step']}" if is_current and state["step"] else "",
             "approved" if phase.get("approved") else "",
             "skipped" if phase["status"] == "skipped" else "",
@@ -377,27 +378,24 @@ def _phases(screen: Screen, state: Workflow, now_ms: int | None) -> Iterator[str
         )
         yield f"  {screen.mark(phase['status'])} {name}  {facts}".rstrip()
         if is_current:
-            yield from _tasks(screen, state, "    ", now_ms)
+            yield from _tasks(screen, state, "    ", time_of)
 
 
-def _tasks(screen: Screen, state: Workflow, indent: str, now_ms: int | None) -> Iterator[str]:
+def _tasks(
+    screen: Screen, state: Workflow, indent: str, time_of: Callable[[Phase | Task], str]
+) -> Iterator[str]:
     for task in state["tasks"]:
         status, depends = task["status"], task.get("depends")
         phases = {} if status in ("completed", "pending") else task.get("phases", {})
         yield indent + screen.row(
             status,
             f"{task['id']}  {task['description']}",
-            _time_of(status, None if now_ms is None else task_ms(state, task, now_ms)),
+            time_of(task),
             *[f"commit {commit[:_COMMIT_CHARS]}" for commit in commits_of(task)],
             str(task.get("reason") or ""),
             *[f"{name} {became.replace('_', ' ')}" for name, became in phases.items()],
             f"after {', '.join(map(str, depends))}" if depends and status == "pending" else "",
         )
-
-
-def _time_of(status: str, ms: int | None) -> str:
-    """Return ``took 12 min`` for what is completed, ``for 12 min`` for what goes on."""
-    return "" if ms is None else f"{'took' if status == 'completed' else 'for'} {span(ms)}"
 
 
 def _gates_with_output(state: Workflow) -> list[str]:

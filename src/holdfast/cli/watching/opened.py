@@ -10,6 +10,7 @@ from holdfast.cli.commands.workflow import workflow_lines
 from holdfast.cli.screen import Screen, clip, count_cells, pad, wrap
 from holdfast.cli.watching.lines import Line, spread
 from holdfast.cli.watching.rows import event_lines, next_line, now_ms
+from holdfast.core.durations import duration_ms, span
 from holdfast.core.next_step import lessons
 from holdfast.core.visible import clean
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.cli.watching.lines import Foot
-    from holdfast.core.types import Fields
+    from holdfast.core.types import Fields, Phase, Task
 
+_VERBS = {"completed": "took"}
 _MIN_COLUMNS, _MAX_EVENT_LINES = 12, 3
 KEYS = (
     ("up, down, k, j", "choose a workflow, or scroll"),
@@ -61,7 +63,12 @@ def workflow_page(screen: Screen, details: Fields) -> list[Line]:
     """Return everything about one workflow."""
     state, step = details["state"], details["step"]
     texts = [] if step is None else [next_line(screen, step)]
-    texts += workflow_lines(screen, state, state["record"], details["missing"], now_ms(screen))
+
+    def time_of(item: Phase | Task) -> str:
+        ms = duration_ms(state, item, now_ms(screen))
+        return "" if ms is None else f"{_VERBS.get(item['status'], 'for')} {span(ms)}"
+
+    texts += workflow_lines(screen, state, state["record"], details["missing"], time_of)
     if lessons(state):
         texts += [screen.paint("Guardrails", "strong"), *(f"  {clean(t)}" for t in lessons(state))]
     lines = folded(screen, texts)

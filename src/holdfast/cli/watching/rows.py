@@ -10,7 +10,7 @@ from holdfast.cli.commands.upkeep import STREAM_MAX_COLUMNS
 from holdfast.cli.commands.workflow import gate_mark
 from holdfast.cli.screen import Screen, count_cells, counted, pad
 from holdfast.cli.watching.lines import DONE, GATES, NEXT, NOTES, OPEN, PHASES, WAITS, Line
-from holdfast.core.durations import phase_ms, span, task_ms
+from holdfast.core.durations import duration_ms, span
 from holdfast.core.selection import short_id
 from holdfast.core.time import epoch_ms
 from holdfast.core.visible import clean
@@ -78,7 +78,7 @@ def _phases(screen: Screen, state: Workflow) -> str:
         is_current = number == current
         text = screen.paint(clean(phase["name"]), "strong" if is_current else "dim")
         if is_current:
-            text += f" {screen.dim(span(phase_ms(state, phase, now_ms(screen))))}"
+            text += f" {screen.dim(span(duration_ms(state, phase, now_ms(screen))))}"
             if phase["status"] == "blocked":
                 text += f" {screen.paint(clean(phase.get('reason') or ''), 'bad')}"
         texts.append(f"{screen.mark(phase['status'])} {text.rstrip()}")
@@ -121,7 +121,7 @@ def _task(screen: Screen, state: Workflow, task: Task) -> str:
         inner_phase(task) or "",
         f"iteration {used}" if used else "",
         str(task.get("reason") or ""),
-        "" if is_done else span(task_ms(state, task, now_ms(screen))),
+        "" if is_done else span(duration_ms(state, task, now_ms(screen))),
     )
     text = screen.paint(text, "dim") if is_done else text
     return f"{screen.mark(task['status'])} {text}  {facts}"
