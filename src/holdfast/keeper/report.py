@@ -27,7 +27,7 @@ from holdfast.core.workflow.needs import (
 )
 from holdfast.core.workflow.tasks import commits_of
 from holdfast.evidence import git
-from holdfast.evidence.masking import masker
+from holdfast.evidence.masking import masked_texts
 from holdfast.keeper.replica import settings_of
 from holdfast.storage.shared_events import inside_of
 
@@ -47,8 +47,6 @@ _OF_GATE = (
 _BESIDE_WORK = ("briefing_delivered", "workflow_resumed", "session_ended", "context_compacted")
 """Events that change nothing of the work itself."""
 _ENDS = ("workflow_completed", "workflow_abandoned", "workflow_expired")
-_SEPARATOR = "\n\x1e\n"
-"""Between texts that are masked together; the masks leave it as it is."""
 
 
 def collect(session: Session, state: Workflow) -> Fields:
@@ -87,7 +85,7 @@ def collect(session: Session, state: Workflow) -> Fields:
         "seq": story.seq,
         "events": story.events,
     }
-    report = _masked(report, session.workspace.root)
+    report = masked_texts(report, session.workspace.root)
     return {**report, "digest": digest_of_gates(report)}
 
 
@@ -289,29 +287,3 @@ class _Story:
         known = {violation["code"]: {**violation} for violation in state["violations"]}
         found = {code: {**fields, "cleared_at": None} for code, fields in known.items()}
         return list({**self._violations, **found}.values())
-
-
-def _masked(report: Fields, root: str) -> Fields:
-    """Return the report with the secrets in its texts masked; all texts are masked at once."""
-    texts = list(dict.fromkeys(_texts_in(report)))
-    masked = masker(root)(_SEPARATOR.join(texts)).split(_SEPARATOR)
-    if len(masked) != len(texts):  # A secret reached from one text into the next.
-        masked = [masker(root)(text) for text in texts]
-    replaced = dict(zip(texts, masked, strict=True))
-    result: Fields = _with_texts(report, replaced)
-    return result
-
-
-def _texts_in(value: Json) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    items = list(value.values()) if isinstance(value, dict) else value
-    return [text for item in items for text in _texts_in(item)] if isinstance(items, list) else []
-
-
-def _with_texts(value: Json, texts: dict[str, str]) -> Json:
-    if isinstance(value, str):
-        return texts[value]
-    if isinstance(value, dict):
-        return {key: _with_texts(item, texts) for key, item in value.items()}
-    return [_with_texts(item, texts) for item in value] if isinstance(value, list) else value
