@@ -93,6 +93,26 @@ def test_nobody_waits_for_a_question_that_was_undone_or_whose_work_has_ended(sho
     assert (told(shop), marks(shop)) == ([], [])
 
 
+def test_an_answer_is_told_even_if_the_work_was_ended_before_it_was_heard(shop):
+    asker = shop.keeper(session="ada")
+    asker.ask("Ship it?")
+    shop.keeper().answer(1, "no")
+    asker.complete(force=True, reason="shipped")
+    assert [note.rpartition(": ")[2] for note in told(shop)] == ["no"]
+    assert (told(shop), marks(shop)) == ([], [])
+
+
+def test_the_answer_that_replaces_an_undone_one_is_told(shop):
+    shop.keeper(session="ada").ask("Which?", ["red", "blue"])
+    shop.keeper().answer(1, "red")
+    assert [note.rpartition(": ")[2] for note in told(shop)] == ["red"]
+    shop.keeper().undo()
+    assert (told(shop), marks(shop)) == ([], ["questions-ada"])
+    shop.keeper().answer(1, "blue")
+    assert [note.rpartition(": ")[2] for note in told(shop)] == ["blue"]
+    assert (told(shop), marks(shop)) == ([], [])
+
+
 def test_a_mark_that_is_no_list_of_questions_is_nothing(shop):
     shop.keeper(session="ada").ask("Why?")
     for content in (

@@ -83,6 +83,14 @@ def await_open(store: Store, session: str, state: Workflow) -> None:
     await_answers(store, session, state["id"], [q["text"] for q in open_questions(state)])
 
 
+def await_again(store: Store, state: Workflow) -> None:
+    """Have those who asked told the answers to open questions; an answer may have been undone."""
+    for question in open_questions(state):
+        asker = question["by"].get("session")
+        if asker:
+            await_answers(store, asker, state["id"], [question["text"]])
+
+
 class Answers:
     """The answers that a session has not seen yet. ``seen`` is for when they were shown."""
 
@@ -120,12 +128,12 @@ def _is_news(question: Question, session: str) -> bool:
 
 
 def _question(store: Store, workflow: str, text: str) -> Question | None:
-    """Return the last question with this text, if its workflow is active."""
+    """Return the last question with this text, unless it was still open when its work ended."""
     peek = store.peek(workflow) if is_workflow(workflow) else None
-    if peek is None or not is_active(peek.state):
+    same = [one for one in peek.state.get("questions", ()) if one["text"] == text] if peek else []
+    if peek is None or not same or (same[-1]["status"] == OPEN and not is_active(peek.state)):
         return None
-    same = [one for one in peek.state.get("questions", ()) if one["text"] == text]
-    return same[-1] if same else None
+    return same[-1]
 
 
 def _waiting(store: Store, session: str) -> Waiting:

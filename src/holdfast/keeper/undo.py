@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from holdfast.core.workflow import OPENING, is_active
 from holdfast.formats import is_workflow
-from holdfast.keeper import start
+from holdfast.keeper import questions, start
 from holdfast.keeper.requests import fingerprint
 from holdfast.storage.ledger import MERGED, SHARED
 
@@ -54,6 +54,7 @@ def undo(session: Session, *, workflow: str | None = None, id: str | None = None
             receipt = session.committed(tx, stream, events)
         event = next(store.ledger.events(receipt.state["id"], after=receipt.seqs[0] - 1))
         receipt.undone = {name: event["data"][name] for name in ("what", "back", "undoes")}
+    questions.await_again(store, receipt.state)
     return receipt
 
 
