@@ -130,10 +130,11 @@ def _is_news(question: Question, session: str) -> bool:
 def _question(store: Store, workflow: str, text: str) -> Question | None:
     """Return the last question with this text, unless it was still open when its work ended."""
     peek = store.peek(workflow) if is_workflow(workflow) else None
-    same = [one for one in peek.state.get("questions", ()) if one["text"] == text] if peek else []
-    if peek is None or not same or (same[-1]["status"] == OPEN and not is_active(peek.state)):
+    if peek is None:
         return None
-    return same[-1]
+    same = [one for one in peek.state.get("questions", ()) if one["text"] == text]
+    is_dropped = not is_active(peek.state) and bool(same) and same[-1]["status"] == OPEN
+    return None if is_dropped or not same else same[-1]
 
 
 def _waiting(store: Store, session: str) -> Waiting:
