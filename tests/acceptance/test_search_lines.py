@@ -57,6 +57,16 @@ def test_nothing_found_is_no_failure(repo):
     assert repo.ok("search", "zebra")["hits"] == []
 
 
+def test_a_search_of_one_workflow_is_refused_with_the_command_for_it(repo):
+    workflow = repo.ok("start", "oneshot", "a zebra")["workflow"]["id"]
+    answer = repo.run("search", "a", "zebra", "-w", workflow)
+    assert answer.code == 1
+    assert "-w cannot choose one" in answer.err
+    command = f"holdfast log {workflow} --grep 'a zebra'"
+    assert f"  next: {command}\n" in answer.err
+    assert "title=a zebra" in repo.run(*shlex.split(command)[1:]).out
+
+
 def test_words_can_be_anything_behind_two_dashes(repo):
     repo.ok("remember", "run it with --fast")
     assert len(repo.ok("search", "--", "--fast")["hits"]) == 1

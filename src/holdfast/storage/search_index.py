@@ -20,6 +20,7 @@ from contextlib import suppress
 
 from holdfast.core.event_text import text_of
 from holdfast.core.json_text import is_encodable
+from holdfast.core.refusal import shell_line
 from holdfast.errors import Fault, Refused
 from holdfast.storage.database import result_code, uri_path
 from holdfast.storage.ledger import BadEvent, read_event
@@ -50,6 +51,8 @@ _AT_ONCE = 5_000
 """The number of events that are added in one transaction."""
 _MAX_TEXT = 64 * 1024
 _MAX_WORDS, _MAX_WORD_CHARS = 32, 200
+_MAX_SIGNS = 40
+_HINT = "holdfast search WORDS"
 _WAIT_S = 5.0
 _SNIPPET_WORDS = 24
 _BEGIN, _END, _BETWEEN = "\x02", "\x03", "\x1f"
@@ -91,16 +94,30 @@ class Unusable(Exception):
 def as_query(words: str) -> str:
     """Return the words as a query that no sign in them changes; raise ``Refused`` without any."""
     if not is_encodable(words):
-        raise Refused("invalid", "search: the words are not text", "holdfast search WORDS")
+        raise Refused("invalid", "search: the words are not text", _HINT)
     found = [word for word in words.translate(_CONTROLS).split() if any(map(str.isalnum, word))]
     if not found:
-        message = "search: there is no word, which has a letter or a digit"
-        raise Refused("invalid", message, "holdfast search WORDS")
-    if len(found) > _MAX_WORDS or any(len(word) > _MAX_WORD_CHARS for word in found):
-        limits = f"{_MAX_WORDS} words of {_MAX_WORD_CHARS} letters"
-        raise Refused("invalid", f"search: more than {limits}", "holdfast search WORDS")
+        message = "search: only words with a letter or a digit can be found"
+        raise Refused("invalid", message, _way_to_find(words.strip()))
+    if len(found) > _MAX_WORDS:
+        message = f"search: {len(found):,} words are too many; {_MAX_WORDS} are allowed"
+        raise Refused("invalid", message, _HINT)
+    longest = max(map(len, found))
+    if longest > _MAX_WORD_CHARS:
+        message = (
+            f"search: a word of {longest:,} characters is too long; {_MAX_WORD_CHARS} are allowed"
+        )
+        raise Refused("invalid", message, _HINT)
     quoted = [f'"{_apart(word)}"' for word in (word.replace('"', " ") for word in found)]
     return " AND ".join([f"({word} OR {word} *)" for word in quoted])
+
+
+def _way_to_find(signs: str) -> str:
+    """Return the command that finds signs, such as an emoji, which are no words."""
+    is_plain = signs.isprintable() and not signs.startswith("-")
+    if not is_plain or not 0 < len(signs) <= _MAX_SIGNS:
+        return _HINT
+    return shell_line(["holdfast", "log", "--grep", signs])
 
 
 def _apart(text: str) -> str:

@@ -6,7 +6,9 @@ from holdfast.cli.answer import Answer
 from holdfast.cli.parser import Parameter, command
 from holdfast.cli.screen import ProgressBar, Screen, next_lines
 from holdfast.core.next_step import NextStep
+from holdfast.core.refusal import shell_line
 from holdfast.core.visible import clean
+from holdfast.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +30,14 @@ _LIMIT = 20
     "holdfast search 'clean cache' --all --limit 5",
 )
 def search(keeper: Keeper, args: Arguments) -> Answer:
+    words = " ".join(args["words"])
+    if args["workflow"]:
+        command = ["holdfast", "log", args["workflow"], "--grep", words]
+        message = "search: it looks in all workflows, so -w cannot choose one"
+        raise Refused("invalid", message, shell_line(command))
     bar = ProgressBar.on_terminal(args)
     found = keeper.search(
-        " ".join(args["words"]),
+        words,
         limit=args["limit"] or _LIMIT,
         everywhere=args["all"],
         progress=None if bar is None else bar.draw,
