@@ -96,6 +96,13 @@ def is_past(now_ms: int, since: str, ttl: str) -> bool:
     return now_ms > since_ms + seconds * 1_000
 
 
+def in_seconds(duration_ms: object) -> str:
+    """Return ``0.4 s`` or ``12 s``; empty if the duration is unknown."""
+    if not isinstance(duration_ms, int):
+        return ""
+    return f"{duration_ms / 1000:.1f} s" if duration_ms < 10_000 else f"{duration_ms // 1000} s"
+
+
 def age(now: str, then: str) -> str:
     """Return an age in words: ``just now``, ``45 minutes ago``, ``3 days ago``."""
     now_ms, then_ms = epoch_ms(now), epoch_ms(then)

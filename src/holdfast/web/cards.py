@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from holdfast.core.next_step import STUCK, next_step
 from holdfast.core.selection import machine_of
+from holdfast.core.time import in_seconds
 from holdfast.core.workflow import find_task, is_active
-from holdfast.core.workflow.needs import CHECK, CLAIM, WAIVED, evidence_of, is_passed
+from holdfast.core.workflow.evidence import how_it_ended
+from holdfast.core.workflow.needs import CHECK, CLAIM, WAIVED, evidence_of, has_failed, is_passed
 from holdfast.core.workflow.questions import open_questions
 from holdfast.core.workflow.tasks import limit_of, task_at_hand
 
@@ -18,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Phase, Task, Workflow
 
-_FAILED = ("failed", "blocked", "rejected", "error")
 _COMMIT_CHARS = 12
 _MAX_SEGMENTS = 40
 """The number of tasks up to which each has a segment of its own."""
@@ -38,7 +39,7 @@ def gate_kind(state: Workflow, name: str) -> str:
     status = gate.get("status")
     if status == WAIVED:
         return "waived"
-    if status in _FAILED or gate.get("passed") is False:
+    if has_failed(gate):
         return "failed"
     if status == "stale":
         return "stale"
@@ -55,13 +56,19 @@ def gates(state: Workflow) -> list[Fields]:
             "kind": gate_kind(state, name),
             "words": _GATE_WORDS[gate_kind(state, name)],
             "about": _about_gate(state, name),
-            "at": gate.get("last_run") or gate.get("waived_at") or "",
+            "at": _settled_at(gate),
             "command": gate.get("command") or "",
             "tail": str(gate.get("output_tail") or "").rstrip(),
             "machine": gate.get("machine") or "",
         }
         for name, gate in state["gates"].items()
     ]
+
+
+def _settled_at(gate: Fields) -> str:
+    """Return when a gate got the result that it has: the waiver, else the last run."""
+    names = ("waived_at", "last_run") if gate.get("status") == WAIVED else ("last_run",)
+    return next((str(gate[name]) for name in names if gate.get(name)), "")
 
 
 def _about_gate(state: Workflow, name: str) -> str:
@@ -76,25 +83,9 @@ def _about_gate(state: Workflow, name: str) -> str:
         return f"looked up: {gate.get('pushed_to') or 'in git'}"
     if evidence is None:
         return {"run": "needs a run", "check": "is looked up", CLAIM: "needs a claim"}[needs]
-    facts = [how_it_ended(gate), duration(gate.get("duration_ms"))]
+    facts = [how_it_ended(gate), in_seconds(gate.get("duration_ms"))]
     commit = str(gate.get("commit") or "")[:_COMMIT_CHARS]
     return " · ".join([*filter(None, facts), *([f"on {commit}"] if commit else [])])
-
-
-def how_it_ended(result: Fields) -> str:
-    """Return how a run ended, in a few words."""
-    if result.get("cancelled"):
-        return "cancelled"
-    if result.get("no_test"):
-        return "no test was found"
-    return "timed out" if result.get("timed_out") else f"exit {result.get('exit_code')}"
-
-
-def duration(ms: object) -> str:
-    """Return ``0.4 s`` or ``12 s``; empty if the time is unknown."""
-    if not isinstance(ms, int):
-        return ""
-    return f"{ms / 1000:.1f} s" if ms < 10_000 else f"{ms // 1000} s"
 
 
 def waits(state: Workflow) -> list[Fields]:

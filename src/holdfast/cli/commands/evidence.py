@@ -13,13 +13,14 @@ from holdfast.cli.answer import (
     require_person,
     step_after,
 )
-from holdfast.cli.commands.workflow import gate_lines, how_it_ended, seconds
+from holdfast.cli.commands.workflow import gate_lines
 from holdfast.cli.parser import GROUPS, Parameter, Usage, command
 from holdfast.cli.screen import Screen, counted
 from holdfast.core.refusal import shell_word
+from holdfast.core.time import in_seconds
 from holdfast.core.visible import clean
 from holdfast.core.workflow import blocking, find_phase
-from holdfast.core.workflow.evidence import enforcement
+from holdfast.core.workflow.evidence import enforcement, how_it_ended
 from holdfast.core.workflow.needs import evidence_of
 from holdfast.keeper.evidence import Evidence
 
@@ -240,7 +241,7 @@ def run_answer(
     is_good = passed if is_good is None else is_good
 
     def lines(screen: Screen) -> Iterator[str]:
-        facts = [how_it_ended(result), seconds(result.get("duration_ms"))]
+        facts = [how_it_ended(result), in_seconds(result.get("duration_ms")) or "?"]
         facts += [f"{count} {name}" for name, count in result.get("counts", {}).items() if count]
         became = "passed" if passed else "failed"
         if what == "red":

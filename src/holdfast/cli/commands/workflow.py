@@ -18,6 +18,7 @@ from holdfast.cli.screen import (
 from holdfast.core.next_step import NextStep, current_task, lessons, next_fields
 from holdfast.core.refusal import shell_word
 from holdfast.core.selection import short_id
+from holdfast.core.time import in_seconds
 from holdfast.core.visible import clean
 from holdfast.core.workflow import (
     declared_phase,
@@ -26,14 +27,14 @@ from holdfast.core.workflow import (
     is_floating,
     unread,
 )
-from holdfast.core.workflow.evidence import OWN_GATE_FIELDS
+from holdfast.core.workflow.evidence import OWN_GATE_FIELDS, how_it_ended
 from holdfast.core.workflow.lifecycle import (
     describe_pending,
     feature_position,
     other_context,
     overruled,
 )
-from holdfast.core.workflow.needs import evidence_of, is_passed
+from holdfast.core.workflow.needs import evidence_of, has_failed, is_passed
 from holdfast.core.workflow.tasks import commits_of, inner_phase
 from holdfast.errors import Fault
 from holdfast.keeper import Keeper
@@ -62,7 +63,6 @@ _RECIPE_FACTS = {
     "subject_key": "subject key",
 }
 _RECIPE_PHASES_MIN = 36
-_FAILED = ("failed", "blocked", "rejected", "error")
 _MAX_TESTS = 10
 _MAX_OUTPUT_LINES = 10
 _RULE_COLUMNS = 47
@@ -453,7 +453,7 @@ def gate_lines(
             facts += [
                 f"ran {fields.get('command')}",
                 how_it_ended(fields),
-                seconds(fields.get("duration_ms")),
+                in_seconds(fields.get("duration_ms")) or "?",
                 f"on top of {commit}" if commit else "",
             ]
             if fields.get("instead_of"):
@@ -473,25 +473,9 @@ def gate_lines(
 
 def gate_mark(state: Workflow, name: str) -> str:
     """Return the status whose mark shows a gate's result."""
-    gate = state["gates"][name]
-    if gate.get("status") in _FAILED or gate.get("passed") is False:
+    if has_failed(state["gates"][name]):
         return "blocked"
     return "completed" if is_passed(state, name) else "pending"
-
-
-def how_it_ended(fields: Fields) -> str:
-    if fields.get("cancelled"):
-        return "cancelled"
-    if fields.get("no_test"):
-        return "no test was found"
-    return "timed out" if fields.get("timed_out") else f"exit {fields.get('exit_code')}"
-
-
-def seconds(duration_ms: object) -> str:
-    """Return ``0.4 s`` or ``12 s``."""
-    if not isinstance(duration_ms, int):
-        return "?"
-    return f"{duration_ms / 1000:.1f} s" if duration_ms < 10_000 else f"{duration_ms // 1000} s"
 
 
 @command(

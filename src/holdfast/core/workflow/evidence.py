@@ -247,6 +247,15 @@ def ran_by(event: Event) -> list[str]:
     return []
 
 
+def how_it_ended(result: Fields) -> str:
+    """Return how a run ended, in a few words."""
+    if result.get("cancelled"):
+        return "cancelled"
+    if result.get("no_test"):
+        return "no test was found"
+    return "timed out" if result.get("timed_out") else f"exit {result.get('exit_code')}"
+
+
 def shows_nothing(state: Workflow) -> bool:
     """Return whether the last run passed in a phase that asks for a test that fails."""
     tests = state["tests"]

@@ -20,6 +20,8 @@ RUN, CLAIM, CHECK, WAIVED = "run", "claim", "check", "waived"
 """What a gate's result rests on: Holdfast ran it, a caller stated it, Holdfast looked it up; or a
 person decided that the gate need not be passed."""
 EVIDENCE = (RUN, CLAIM, CHECK)
+_FAILED = ("failed", "blocked", "rejected", "error")
+"""Statuses of a gate that is not passed; other tools write some of them."""
 PULL_REQUEST = "pr_created"
 TEST_GATE = "test"
 """The gate that a passing run of the test command passes."""
@@ -239,6 +241,11 @@ def is_passed(state: Workflow, name: str) -> bool:
         return False
     taken = evidence_of(state, name)
     return taken == CLAIM or gate.get("evidence") == taken
+
+
+def has_failed(gate: Fields) -> bool:
+    """Return whether the result of a gate is a failure, by its status or its outcome."""
+    return gate.get("status") in _FAILED or gate.get("passed") is False
 
 
 def with_stale_gates(state: Workflow, facts: Fields | None) -> Workflow:
