@@ -43,6 +43,18 @@ def test_a_gate_of_older_files_is_stale_and_one_of_nothing_is_open(dev):
     assert {cards.gate_kind(dev, name) for name in dev["gates"]} == {"pending"}
 
 
+def test_a_waiver_is_as_old_as_itself_and_not_as_the_run_before_it(dev):
+    ran, waived = "2026-05-01T10:00:00.000Z", "2026-05-03T10:00:00.000Z"
+
+    def shown_at(**fields):
+        state = {**dev, "gates": {"lint": {"last_run": ran, **fields}}}
+        return cards.gates(state)[0]["at"]
+
+    assert shown_at(status="waived", waived_at=waived, reason="none here") == waived
+    assert shown_at(status="waived", reason="by hand") == ran
+    assert shown_at(**PASSED, evidence="run", waived_at=waived) == ran
+
+
 def test_nothing_waits_while_an_agent_can_go_on(dev):
     assert cards.waits(dev) == []
 
