@@ -103,22 +103,24 @@ def test_every_action_is_the_command_of_the_terminal(repo):
     repo.ok("start", "dev", "login.md", "--task", "Ask for the code", "--task", "Send it")
     repo.ok("ask", "Which database?", "--choice", "Postgres")
     name = repo.ok("status")["workflows"][0]["id"]
+    phase, reminded = "load_feature", "Every later session reads this reminder."
     actions = [
-        ("add_task", {"text": "Lock after five"}, "task_added"),
-        ("remind", {"text": "Never log a code"}, "reminder_added"),
-        ("block_task", {"task": "1", "text": "no logs"}, "task_blocked"),
-        ("unblock_task", {"task": "1"}, "task_unblocked"),
-        ("answer", {"question": "1", "text": "Postgres"}, "question_answered"),
-        ("block_phase", {"phase": "load_feature", "text": "no plan"}, "phase_blocked"),
-        ("unblock_phase", {"phase": "load_feature"}, "phase_unblocked"),
-        ("abandon", {"text": "enough"}, "workflow_abandoned"),
+        ("add_task", {"text": "Lock after five"}, "task_added", "The task is added."),
+        ("remind", {"text": "Never log a code"}, "reminder_added", reminded),
+        ("block_task", {"task": "1", "text": "no logs"}, "task_blocked", "Task 1 is blocked."),
+        ("unblock_task", {"task": "1"}, "task_unblocked", "Task 1 goes on."),
+        ("answer", {"question": "1", "text": "Postgres"}, "question_answered", "is recorded"),
+        ("block_phase", {"phase": phase, "text": "no plan"}, "phase_blocked", "is blocked."),
+        ("unblock_phase", {"phase": phase}, "phase_unblocked", f"Phase {phase} goes on."),
+        ("abandon", {"text": "enough"}, "workflow_abandoned", "is abandoned"),
     ]
     with WebSite(repo) as site:
         visitor = site.visitor()
         page = visitor.path_of("login.md")
-        for action, fields, kind in actions:
+        for action, fields, kind, done in actions:
             answer = visitor.do(page, action, **fields)
             assert "said is-good" in answer.text, (action, answer)
+            assert done in answer.text, action
             event = repo.ok("log", name, "--limit", "1")["events"][0]
             assert (event["type"], event["by"]["surface"]) == (kind, "web"), action
         refused = visitor.do(page, "add_task", text="one more")
@@ -132,9 +134,11 @@ def test_a_unit_of_a_loop_is_blocked_and_goes_on(repo):
     with WebSite(repo) as site:
         visitor = site.visitor()
         page = visitor.path_of("limits")
-        assert "T1 is blocked." in visitor.do(page, "block_task", task="T1", text="no list").text
+        assert (
+            "Unit T1 is blocked." in visitor.do(page, "block_task", task="T1", text="no list").text
+        )
         assert repo.state("limits")["tasks"][0]["reason"] == "no list"
-        assert "T1 goes on." in visitor.do(page, "unblock_task", task="T1").text
+        assert "Unit T1 goes on." in visitor.do(page, "unblock_task", task="T1").text
         log = repo.ok("loop", "status", "limits")["loops"][0]
         assert log["tasks"][0]["status"] == "pending"
 

@@ -81,9 +81,9 @@ def _block_task(keeper: Keeper, workflow: str, form: Form) -> str:
     task, reason = form.get("task", ""), form.get("text", "")
     if _is_loop(keeper, workflow):
         Loops(keeper).block(task, reason, slug=workflow)
-    else:
-        keeper.block_task(_task(task), reason, workflow=workflow)
-    return f"{task} is blocked."
+        return f"Unit {task} is blocked."
+    keeper.block_task(_task(task), reason, workflow=workflow)
+    return f"Task {task} is blocked."
 
 
 @_action("unblock_task")
@@ -91,9 +91,9 @@ def _unblock_task(keeper: Keeper, workflow: str, form: Form) -> str:
     task = form.get("task", "")
     if _is_loop(keeper, workflow):
         Loops(keeper).unblock(task, slug=workflow)
-    else:
-        keeper.unblock_task(_task(task), workflow=workflow)
-    return f"{task} goes on."
+        return f"Unit {task} goes on."
+    keeper.unblock_task(_task(task), workflow=workflow)
+    return f"Task {task} goes on."
 
 
 @_action("add_task")
