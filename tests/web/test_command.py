@@ -206,11 +206,36 @@ def test_work_and_conflicts_of_other_machines_are_shown_and_settled(tmp_path, fo
         key = re.search(r'href="/\?repository=(\w+)"[^>]*>desk', text)[1]
         page = f"/w/{key}/shared"
         (conflict,) = desk.sharing.conflicts()
-        assert "conflict" in visitor.get(page).text
+        assert "/take_conflict" in visitor.get(page).text
+        assert "<b>1 conflict</b>" in text
         answer = visitor.do(page, "take_conflict", conflict=conflict["id"])
         assert "is carried out" in answer.text, answer
     assert desk.sharing.conflicts() == []
     assert desk.keeper.peek(workflow="shared")["status"] == "abandoned"
+
+
+def test_a_conflict_that_can_only_be_dropped_offers_nothing_else(tmp_path, folder, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", f"{folder.environment['HOME']}/.local/state")
+    remote = tmp_path / "remote.git"
+    git("init", "-q", "--bare", str(remote))
+    desk = Machine(tmp_path / "desk", "desk", remote).share()
+    desk.keeper.start("planning", "shared", tasks=["one"])
+    desk.sync()
+    laptop = Machine(tmp_path / "laptop", "laptop", remote).share()
+    for machine in (laptop, desk):
+        machine.keeper.advance(workflow="shared")
+    for machine in (laptop, desk, laptop):
+        machine.sync()
+    (conflict,) = desk.sharing.conflicts()
+    assert not conflict["can_take"]
+    with WebSite(folder) as site:
+        visitor = site.visitor()
+        board = visitor.get("/").text
+        key = re.search(r'href="/\?repository=(\w+)"[^>]*>desk', board)[1]
+        for text in (board, visitor.get(f"/w/{key}/shared").text):
+            assert "/take_conflict" not in text
+            assert "/drop_conflict" in text
+            assert "(can only be dropped)" in text
 
 
 def test_looking_at_every_page_writes_nothing(repo):

@@ -143,6 +143,7 @@ class Snapshots:
                 "holder": "" if not holder else holder["id"],
                 "is_live": bool(holder) and holder["id"] in board["live"],
             })  # fmt: skip
+        mark_conflicts(keeper, snapshot.cards)
         names = ("id", "recipe", "title", "status", "updated_at")
         for row in board["ended"]:
             snapshot.ended.append({**_place(repository), **{name: row[name] for name in names}})
@@ -156,6 +157,7 @@ class Snapshots:
             state = keeper.peek(workflow=name)
             if not isinstance(state, Refusal):
                 snapshot.asking.append({**cards.card(state), **_place(repository)})
+        mark_conflicts(keeper, snapshot.asking)
 
     def _card(self, repository: ListedRepository, keeper: Keeper, row: Fields) -> Fields | None:
         """Return a workflow's card, the one from before if its state is the same."""
@@ -172,6 +174,24 @@ class Snapshots:
             while len(self._cards) > _MAX_CARDS:
                 del self._cards[next(iter(self._cards))]
         return card
+
+
+def mark_conflicts(keeper: Keeper, shown: list[Fields]) -> None:
+    """Mark each conflict on these cards with ``can_take``: not every one can be carried out."""
+    marked = [card for card in shown if any(wait["kind"] == "conflict" for wait in card["waits"])]
+    if not marked:
+        return
+    takeable = {one["id"] for one in Sharing(keeper).conflicts() if one["can_take"]}
+    for card in marked:
+        card["waits"] = [_with_can_take(wait, takeable) for wait in card["waits"]]
+
+
+def _with_can_take(wait: Fields, takeable: set[str]) -> Fields:
+    if wait["kind"] != "conflict":
+        return wait
+    can_take = wait["conflict"] in takeable
+    text = wait["text"] if can_take else f"{wait['text']} (can only be dropped)"
+    return {**wait, "can_take": can_take, "text": text}
 
 
 def _requests(repository: ListedRepository, keeper: Keeper, shown: list[Fields]) -> list[Fields]:

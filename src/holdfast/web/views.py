@@ -14,6 +14,7 @@ from holdfast.core.workflow.questions import OPEN
 from holdfast.errors import Refused
 from holdfast.web import cards
 from holdfast.web.event_words import event_row
+from holdfast.web.snapshots import mark_conflicts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _head(repository: ListedRepository, keeper: Keeper, state: Workflow) -> Fiel
     """Return what every page of a workflow begins with."""
     holder = state["session"]
     row: Fields = {**state, "session": holder}
-    return {
+    head = {
         **cards.card(state),
         "repository": repository.key,
         "repository_name": repository.name,
@@ -195,6 +196,8 @@ def _head(repository: ListedRepository, keeper: Keeper, state: Workflow) -> Fiel
         "holder": holder["id"] if holder else "",
         "is_live": holder is not None and holder["id"] in keeper.session.live([row]),
     }
+    mark_conflicts(keeper, [head])
+    return head
 
 
 def now(desk: Desk, key: str, workflow: str) -> Fields:
