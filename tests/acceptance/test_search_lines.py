@@ -57,6 +57,13 @@ def test_nothing_found_is_no_failure(repo):
     assert repo.ok("search", "zebra")["hits"] == []
 
 
+def test_a_log_without_events_is_not_empty(repo):
+    assert repo.run("log").out == "Nothing was recorded yet.\n"
+    repo.ok("start", "oneshot", "a zebra")
+    assert repo.run("log", "--task", "9").out == "No event fits.\n"
+    assert repo.ok("log", "--task", "9")["events"] == []
+
+
 def test_a_search_of_one_workflow_is_refused_with_the_command_for_it(repo):
     workflow = repo.ok("start", "oneshot", "a zebra")["workflow"]["id"]
     answer = repo.run("search", "a", "zebra", "-w", workflow)
@@ -96,7 +103,7 @@ def test_the_log_is_filtered_for_people_and_in_json(repo):
     assert (event["type"], event["data"]["task"]) == ("task_added", 2)
     (line,) = repo.run(*words, "--grep", "TWO", "--limit", "5").out.splitlines()
     assert line.endswith("task=2 description=two")
-    assert repo.run(*words, "--grep", "nothing").out == ""
+    assert repo.run(*words, "--grep", "nothing").out == "No event fits.\n"
 
 
 @pytest.mark.parametrize("words", [["--type", "task_complete"], ["--since", "yesterday"]])

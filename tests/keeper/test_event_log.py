@@ -67,6 +67,13 @@ def test_a_type_that_no_event_has_is_refused_with_a_command_that_works(keeper, n
         assert caught.value.hint == "holdfast log --type task_completed"
 
 
+def test_a_mistyped_type_is_refused_with_the_one_that_was_meant(keeper):
+    with pytest.raises(Refused) as caught:
+        keeper.log(types=["taks_completed"])
+    assert "there are task_completed" in caught.value.message
+    assert caught.value.hint == "holdfast log --type task_completed"
+
+
 def test_a_task_is_that_of_any_workflow_also_a_unit_of_a_loop(keeper):
     loops = Loops(keeper)
     loops.new("words", task="go on")

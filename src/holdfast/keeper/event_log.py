@@ -97,8 +97,11 @@ def _types(asked: Sequence[str]) -> list[str]:
 
 
 def _unknown_type(name: str, known: list[str]) -> Refused:
+    from difflib import get_close_matches
+
     stem = name.rstrip(_ANY).partition("_")[0]
     near = [kind for kind in known if stem and kind.startswith(stem)]
+    near = near or get_close_matches(name, known)
     message = f"log: no event has the type {name[:60]!r}"
     if not near:
         return Refused("invalid", f"{message}; each line shows its own", "holdfast log --limit 20")

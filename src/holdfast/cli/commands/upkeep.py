@@ -70,7 +70,9 @@ def log(keeper: Keeper, args: Arguments) -> Answer:
     seq = keeper.store.ledger.head_seq if choice and args["follow"] else 0
     events = keeper.events(workflow=args["workflow"], limit=args["limit"], **choice)
     if not args["follow"]:
-        return EventLog(events, keeper.drain_notes())
+        is_partial = bool(choice or args["workflow"])
+        nothing = "No event fits." if is_partial else "Nothing was recorded yet."
+        return EventLog(events, keeper.drain_notes(), nothing)
 
     def followed() -> Iterator[Event]:
         after = seq
@@ -85,10 +87,10 @@ def log(keeper: Keeper, args: Arguments) -> Answer:
 class EventLog(Answer):
     """Events that are printed while the ledger is read, so ``ok`` comes last in the JSON."""
 
-    def __init__(self, events: Iterable[Event], notes: list[str]) -> None:
+    def __init__(self, events: Iterable[Event], notes: list[str], nothing: str) -> None:
         super().__init__(
             lambda: answers.with_notes({"events": list(events)}, notes),
-            lambda screen: _log_lines(screen, events),
+            lambda screen: _log_lines(screen, events, nothing),
             notes,
         )
         self._events = events
@@ -108,10 +110,15 @@ class EventLog(Answer):
         yield f"],{encode(end, ascii_only=ascii_only)[1:]}\n"
 
 
-def _log_lines(screen: Screen, events: Iterable[Event]) -> Iterator[str]:
-    """Yield a line for each event. The first ones decide how wide the column of streams is."""
+def _log_lines(screen: Screen, events: Iterable[Event], nothing: str = "") -> Iterator[str]:
+    """Yield a line for each event, or that there is nothing.
+
+    The first events decide how wide the column of streams is.
+    """
     coming = iter(events)
     first = list(islice(coming, _FIRST_EVENTS))
+    if not first and nothing:
+        yield nothing
     width = max([count_cells(clean(event["stream"])) for event in first], default=0)
     for event in chain(first, coming):
         yield _event_line(screen, event, min(width, STREAM_MAX_COLUMNS))
