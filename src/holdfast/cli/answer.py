@@ -171,14 +171,18 @@ def answer_change(args: Arguments, receipt: Receipt, done: str, *, aimed: bool =
     )
 
 
+def is_on_terminal() -> bool:
+    """Return whether a person can be asked here: input and output are a terminal."""
+    return all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
 def require_person(tried: str) -> None:
     """Raise ``Refused`` unless a person runs the command, on a terminal and in no client."""
     from holdfast.errors import Refused
     from holdfast.workspace.environment import client_above
 
     client = client_above()
-    is_terminal = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
-    if client is None and is_terminal:
+    if client is None and is_on_terminal():
         return
     who = f"{client} started this" if client else "this is no terminal"
     raise Refused(
@@ -199,8 +203,7 @@ def confirm(
 
     if args["yes"]:
         return True
-    streams = (sys.stdin, sys.stdout)
-    if args["json"] or not all(stream and stream.isatty() for stream in streams):
+    if args["json"] or not is_on_terminal():
         raise Refused(
             "needs_yes",
             f"{tried}: this would {would or f'end {join_names(listed)}'}, and nobody was asked",

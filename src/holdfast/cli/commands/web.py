@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.cli.answer import Answer, Silence, encode
+from holdfast.cli.answer import Answer, Silence, encode, is_on_terminal
 from holdfast.cli.parser import Parameter, command
 from holdfast.errors import Fault, Refused
+from holdfast.workspace.environment import client_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def web(args: Arguments) -> Answer:
 
     site = Site(
         host, port, os.getcwd(), show_code=show_code, why_not_pair=why_not,
-        is_person=_client() is None,
+        is_person=client_above() is None,
     )  # fmt: skip
 
     def begin() -> None:
@@ -86,18 +87,12 @@ def _code_line(code: str) -> str:
     return f"To approve and waive in a browser, enter this code there once: {code}"
 
 
-def _client() -> str | None:
-    from holdfast.workspace.environment import client_above
-
-    return client_above()
-
-
 def _why_no_person(*, is_local: bool) -> str:
     """Return why nobody can show here to be a person; empty if they can."""
-    client = _client()
+    client = client_above()
     if client is not None:
         return f"{client} started this server"
-    if not all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+    if not is_on_terminal():
         return "it was not started on a terminal"
     return "" if is_local else "it is open to other machines"
 
