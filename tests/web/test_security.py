@@ -120,6 +120,15 @@ def test_a_form_of_our_page_changes_what_the_command_would(place, visitor, page)
     assert "Every later session reads" not in visitor.get(page).text.partition("<main")[0]
 
 
+def test_what_was_done_is_told_where_a_person_sees_it(visitor, page):
+    visitor.get(page)
+    answer = visitor.post(f"/do/{page.removeprefix('/w/')}/remind", {"text": "Ask first"})
+    assert answer.status == 303
+    reloaded = visitor.get(page, Sec_Fetch_Dest="empty").text
+    assert "Every later session reads" not in reloaded.partition("<main")[0]
+    assert "Every later session reads" in visitor.get(page).text.partition("<main")[0]
+
+
 def test_a_form_without_our_word_changes_nothing(site, place, visitor, page):
     before = kept(place)
     other = site.visitor()

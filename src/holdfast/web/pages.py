@@ -114,7 +114,9 @@ class Pages:
 
     def _render(self, request: Request, name: str, status: int = 200, **fields: Any) -> Response:
         visitor: Visitor = request.scope["visitor"]
-        said, visitor.said = visitor.said, None
+        said = None
+        if _is_seen(request):
+            said, visitor.said = visitor.said, None
         query = request.scope["query_string"].decode("latin-1")
         text = self._templates.get_template(name).render(
             word=visitor.form_word,
@@ -274,6 +276,11 @@ class Pages:
         else:
             visitor.say(" ".join([done, *notes]), is_good=True)
         return RedirectResponse(back, 303)
+
+
+def _is_seen(request: Request) -> bool:
+    """Return whether a person gets to see the page: a live page takes over only its parts."""
+    return request.headers.get("sec-fetch-dest", "document") == "document"
 
 
 def _sentence(message: str) -> str:
