@@ -294,6 +294,30 @@ def test_every_text_has_the_contrast_that_wcag_aa_asks_for(browser, scheme):
     browser.events[:] = [e for e in browser.events if e["method"] != "Log.entryAdded"]
 
 
+def test_a_long_choice_of_a_question_fits_a_phone(browser, stage):
+    choice = "Amazon SES with its own addresses in two regions and a plan of six weeks, " + "x" * 90
+    login = login_of(stage)
+    stage.ok("ask", "Which one?", "--choice", choice, "-w", login)
+    browser.resize(320, 800, is_phone=True)
+    browser.wait_for(f"document.querySelector('main').innerText.includes({json.dumps(choice)})")
+    assert browser.value("document.documentElement.scrollWidth") <= 320
+    open_page(browser)
+    assert choice in text(browser)
+    assert browser.value("document.documentElement.scrollWidth") <= 320
+    number = stage.state(login)["questions"][-1]["id"]
+    stage.ok("ask", "--withdraw", str(number), "-w", login)
+
+
+def test_no_name_of_a_phase_is_torn_apart(browser):
+    browser.resize(1280, 900)
+    names = "[...document.querySelectorAll('.course span')]"
+    torn = f"{names}.filter((name) => name.getClientRects().length > 1).map((n) => n.innerText)"
+    for width in (1280, 1130, 700, 390, 320):
+        browser.resize(width, 900)
+        assert browser.value(f"{names}.length") > 3
+        assert browser.value(torn) == [], width
+
+
 @pytest.mark.parametrize("width", [320, 390])
 def test_nothing_is_wider_than_a_phone(browser, width):
     browser.resize(width, 800, is_phone=True)
