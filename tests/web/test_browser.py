@@ -366,6 +366,27 @@ def test_a_server_that_ended_is_told_and_one_that_lives_is_live(browser, stage):
     browser.events.clear()  # The browser complains that nobody answers.
 
 
+def test_a_page_of_a_repository_that_is_gone_says_so(browser, stage):
+    links = "[...document.querySelectorAll('.card h4 a')]"
+    title = "A link checker that follows redirects"
+    path = browser.value(f"{links}.find((a) => a.textContent === {json.dumps(title)}).pathname")
+    browser.go(browser.value("location.origin") + path)
+    browser.wait_for(LIVE)
+    assert browser.value("document.getElementById('outdated').hidden")
+    browser.value("document.getElementById('add-task').focus()")
+    browser.type("half written")
+    site = os.path.join(os.path.dirname(stage.path), "docs-site")
+    os.rename(site, f"{site}.away")
+    try:
+        browser.wait_for("!document.getElementById('outdated').hidden")
+        assert "docs-site is gone" in text(browser, "#outdated")
+        assert browser.value("document.getElementById('add-task').value") == "half written"
+    finally:
+        os.rename(f"{site}.away", site)
+    browser.wait_for("document.getElementById('outdated').hidden")
+    browser.events.clear()  # The browser complains of the answers that were errors.
+
+
 def test_a_person_pairs_the_browser_and_approves(stage, tmp_path):
     skip_below_client()
     command = [sys.executable, "-m", "holdfast", "web", "--no-open"]

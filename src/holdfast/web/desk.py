@@ -60,6 +60,8 @@ class Desk:
         self._clock_ms = clock_ms
         self._is_person = is_person
         self._listed: dict[str, ListedRepository] = {}
+        self._roots: dict[str, str] = {}
+        """The folders of all repositories that were ever listed: those that are gone are named."""
         self._listed_at: float | None = None
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="write")
@@ -76,6 +78,7 @@ class Desk:
                 known.insert(0, here)
             listed = [ListedRepository(workspace) for workspace in known]
             self._listed = {repository.key: repository for repository in listed}
+            self._roots |= {repository.key: repository.root for repository in listed}
             self._listed_at = now
         return list(self._listed.values())
 
@@ -94,7 +97,13 @@ class Desk:
             self._listed_at = None
             self.list()
         if key not in self._listed:
-            raise Refused("not_found", f"there is no repository {key[:40]!r} here", "holdfast web")
+            root = self._roots.get(key)
+            what = (
+                f"there is no repository {key[:40]!r}"
+                if root is None
+                else f"the folder {root} is gone"
+            )
+            raise Refused("not_found", what, "go back to the board")
         return self._listed[key]
 
     async def read(

@@ -13,6 +13,7 @@ const AGES = [["d", 86400], ["h", 3600], ["m", 60]];
 
 const watch = document.body.dataset.watch;
 const live = document.getElementById("live");
+const outdated = document.getElementById("outdated");
 let loadedAt = 0;
 let tookMs = 0;
 let waiting = null;
@@ -53,6 +54,7 @@ function reload() {
   request.onload = () => {
     const fresh = request.response;
     const focused = document.activeElement;
+    showOutdated(request.status === 200 ? "" : reasonOf(fresh));
     if (request.status === 200 && fresh && fresh.body.dataset.page === document.body.dataset.page) {
       for (const part of document.querySelectorAll("[data-live]")) {
         const other = fresh.getElementById(part.id);
@@ -71,6 +73,17 @@ function reload() {
     tookMs = loadedAt - begun;
   };
   request.send();
+}
+
+// A page that cannot be made again stays, and says that it is no longer true, and why.
+function showOutdated(reason) {
+  outdated.hidden = !reason;
+  if (outdated.textContent !== reason) outdated.textContent = reason;
+}
+
+function reasonOf(fresh) {
+  const paragraph = fresh && fresh.querySelector("main p");
+  return `This is how it was before. ${paragraph ? paragraph.textContent : ""}`.trim();
 }
 
 // Make `old` like `fresh`, and touch nothing that is the same: what is typed, opened or focused stays.
