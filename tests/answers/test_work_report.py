@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from markdown_it import MarkdownIt
 
+from holdfast import Loops
 from holdfast.answers.markdown import BREAK
 from holdfast.answers.work_report import pull_request_form, rendered
 from holdfast.evidence.github import MAX_BODY_CHARS, MAX_TITLE_CHARS
@@ -118,6 +119,30 @@ def test_evidence_claims_and_waivers_are_told_apart(dev_shop):
     dev_shop.write("new.txt", "x")
     gates = {gate["name"]: gate for gate in keeper.report()["gates"]}
     assert gates["lint"]["result"] == "stale"
+    ended = keeper.complete(force=True, reason="merged").state["id"]
+    report = keeper.report(workflow=ended)
+    assert "lint" in report["left"]["gates"]
+    assert "| `lint` | **stale** | a run |" in rendered(report, "pr")
+    assert "| `lint` | **stale** | a run |" in rendered(report, "markdown")
+
+
+def test_a_unit_has_its_number_of_iterations(shop):
+    loops = Loops(shop.keeper())
+    loops.new("words", task="go on")
+    loops.plan("words", "T1: one")
+    loops.plan("words", "T2: two")
+    loops.iterate("T1", did="half of it", remaining="the rest")
+    report = shop.keeper().report()
+    assert "- **T1** one **(in progress, 1 iteration)**" in rendered(report, "pr")
+    assert "| T1 | one | in progress, 1 iteration |" in rendered(report, "markdown")
+    assert "| T2 | two | pending |" in rendered(report, "markdown")
+
+
+def test_words_in_the_cells_of_a_page_are_not_cut_in_the_middle(dev_shop):
+    """``anywhere`` would let a column be as narrow as a letter."""
+    style = rendered(dev_shop.keeper().report(), "html").partition("</style>")[0]
+    (cell,) = [line for line in style.splitlines() if line.startswith("td {")]
+    assert "overflow-wrap: break-word" in cell
 
 
 def test_a_claim_where_the_recipe_asks_for_a_run_is_said_to_be_too_little(dev_shop):

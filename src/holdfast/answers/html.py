@@ -28,7 +28,8 @@ h2 {{ margin-top: 2rem; border-bottom: 1px solid #8888 }}
 .wide {{ overflow-x: auto }}
 table {{ border-collapse: collapse }}
 th, td {{ border: 1px solid #8888; padding: .3rem .6rem; text-align: left; vertical-align: top }}
-td, p, li {{ overflow-wrap: anywhere }}
+p, li {{ overflow-wrap: anywhere }}
+td {{ min-width: 4rem; max-width: 24rem; overflow-wrap: break-word }}
 code {{ font: .9em ui-monospace, monospace }}
 </style>
 </head>

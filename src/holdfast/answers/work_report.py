@@ -326,15 +326,22 @@ def _task_line(task: Fields) -> Spans:
     spans: list[Span] = [Strong(task["id"]), _cut(task["description"])]
     if task["status"] != "completed":
         reason = f": {_cut(task['reason'])}" if task["reason"] else ""
-        spans.append(Strong(f"({task['status'].replace('_', ' ')}{reason})"))
+        spans.append(Strong(f"({_state_of(task)}{reason})"))
     spans += [Code(commit[:SHORT]) for commit in task["commits"][-5:]]
     if task["tests"] == "not seen":
         spans.append("(its tests were not seen)")
     return spans
 
 
+def _state_of(task: Fields) -> str:
+    """Return the status of a task, and the number of a unit's iterations."""
+    count = task["iterations"]
+    iterations = f", {count} iteration{'' if count == 1 else 's'}" if count else ""
+    return str(task["status"]).replace("_", " ") + iterations
+
+
 def _task_row(task: Fields) -> list[Spans]:
-    state = task["status"].replace("_", " ") + (", claimed" if task["claimed"] else "")
+    state = _state_of(task) + (", claimed" if task["claimed"] else "")
     run = task["verification"] or {}
     tests = task["tests"] or (f"{run.get('command')}: {how_it_ended(run)}" if run else "")
     return [

@@ -161,11 +161,13 @@ def _gate(state: Workflow, name: str) -> Fields:
 
 
 def _result(state: Workflow, name: str) -> str:
+    """Return the result of a gate; one that was stale at the end by force stays so."""
     gate = state["gates"][name]
     if gate.get("status") in (WAIVED, STALE):
         return str(gate["status"])
     if is_passed(state, name):
-        return PASSED
+        was_stale = name in state.get("skipped", {}).get("gates", ())
+        return STALE if was_stale else PASSED
     return FAILED if gate.get("passed") is False else PENDING
 
 
