@@ -10,7 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields, Json
 
-_COMMIT_CHARS = 12
+COMMIT_CHARS = 12
+"""The number of characters of a commit that a list has."""
 _NOT_SHOWN_OF_START = ("record", "ttl", "base")
 
 
@@ -35,14 +36,12 @@ def event_text(event: Event) -> str:
 
 def _merged_text(event: Event) -> str:
     """Return what was done on other machines: ``laptop: remind Keep it; desk: …``."""
+    from holdfast.core.event_text import merged_causes
     from holdfast.core.sharing import in_words
-    from holdfast.storage.shared_events import inside_of
 
     try:
-        causes = [shared["cause"] for shared in inside_of(event)]
-        return "; ".join(
-            f"{cause['by']['name']}: {in_words(cause['type'], cause['args'])}" for cause in causes
-        )
+        causes = merged_causes(event)
+        return "; ".join([f"{c['by']['name']}: {in_words(c['type'], c['args'])}" for c in causes])
     except (LookupError, TypeError, AttributeError):
         return ""
 
@@ -56,7 +55,7 @@ def _summary(name: str, value: Json) -> Fields:
             case "session" if isinstance(value, dict):
                 return {"session": value["id"]}
             case "commit":
-                return {"commit": str(value)[:_COMMIT_CHARS]}
+                return {"commit": str(value)[:COMMIT_CHARS]}
             case "changes":
                 return {"changed": ", ".join([path_text(change[0]) for change in value])}
             case "state" if "all" in value:

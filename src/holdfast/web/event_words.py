@@ -5,21 +5,20 @@ The rest of an event is on the page of the state after it.
 
 from __future__ import annotations
 
-from holdfast.answers.events import event_text
+from holdfast.answers.events import COMMIT_CHARS, event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Event, Fields
 
-_TOLD = (
+_TEXT_FIELDS = (
     "description", "text", "title", "subject", "question", "answer", "code", "severity", "details",
     "did", "remaining", "found", "blockers", "reason", "outcome", "what", "path", "command",
     "test_command", "commit", "name", "milestone", "skill", "agent",
 )  # fmt: skip
-"""The fields that are told, in this order."""
+"""The fields whose values are the text, in this order."""
 _INSIDE = ("fields", "tests", "result", "task")
-"""Objects whose fields are told like those of the event."""
-_COMMIT_CHARS = 12
+"""Objects whose fields count like those of the event."""
 _ABOUT = ("task", "phase", "gate", "tests", "loop", "unit", "session", "record", "violation")
 """The words in the names of events by which a timeline tells them apart."""
 
@@ -37,7 +36,7 @@ def event_row(event: Event) -> Fields:
         "about": next((word for word in _ABOUT if word in kind), "other"),
         "tone": _tone(event),
         "what": "work from other machines" if is_merged else _headline(event),
-        "text": event_text(event) if is_merged else _told(event),
+        "text": event_text(event) if is_merged else _text(event),
         "whole": event_text(event),
         "surface": by.get("surface") or "",
         "session": by.get("session") or "",
@@ -68,23 +67,23 @@ def _tone(event: Event) -> str:
     return "bad" if result in (False, "failed") else ""
 
 
-def _told(event: Event) -> str:
+def _text(event: Event) -> str:
     """Return the values that tell the most, in one line."""
     data = event["data"]
     fields = {**data}
     for name in _INSIDE:
         fields |= _dict(data.get(name))
     is_of_task = event["type"].startswith("task_phase")
-    told = [fields.get("phase"), fields.get("inner")] if is_of_task else []
-    told += [_commit(name, fields[name]) for name in _TOLD if name in fields]
-    texts = [value for value in told if isinstance(value, str) and value]
-    values = _dict(data.get("values"))
-    texts += [f"{name} = {value}" for name, value in values.items()]
+    values = [fields.get("phase"), fields.get("inner")] if is_of_task else []
+    values += [_commit(name, fields[name]) for name in _TEXT_FIELDS if name in fields]
+    texts = [value for value in values if isinstance(value, str) and value]
+    context = _dict(data.get("values"))
+    texts += [f"{name} = {value}" for name, value in context.items()]
     return " · ".join(dict.fromkeys(texts))
 
 
 def _commit(name: str, value: object) -> object:
-    return value[:_COMMIT_CHARS] if name == "commit" and isinstance(value, str) else value
+    return value[:COMMIT_CHARS] if name == "commit" and isinstance(value, str) else value
 
 
 def _dict(value: object) -> Fields:
