@@ -7,6 +7,7 @@ or looked it up), ``claim`` (somebody said so, and that is enough), ``waived`` (
 
 from __future__ import annotations
 
+from holdfast.answers.events import COMMIT_CHARS
 from holdfast.core.next_step import STUCK, next_step
 from holdfast.core.selection import machine_of
 from holdfast.core.time import in_seconds
@@ -20,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Fields, Phase, Task, Workflow
 
-_COMMIT_CHARS = 12
 _MAX_SEGMENTS = 40
 """The number of tasks up to which each has a segment of its own."""
 _GATE_WORDS = {
@@ -84,7 +84,7 @@ def _about_gate(state: Workflow, name: str) -> str:
     if evidence is None:
         return {"run": "needs a run", "check": "is looked up", CLAIM: "needs a claim"}[needs]
     facts = [how_it_ended(gate), in_seconds(gate.get("duration_ms"))]
-    commit = str(gate.get("commit") or "")[:_COMMIT_CHARS]
+    commit = str(gate.get("commit") or "")[:COMMIT_CHARS]
     return " · ".join([*filter(None, facts), *([f"on {commit}"] if commit else [])])
 
 
@@ -173,7 +173,7 @@ def tasks(state: Workflow) -> list[Fields]:
             "text": task["description"],
             "status": task["status"],
             "facts": [fact for fact in facts if fact],
-            "commit": str(task.get("commit") or "")[:_COMMIT_CHARS],
+            "commit": str(task.get("commit") or "")[:COMMIT_CHARS],
             "used": task.get("iterations_used", 0),
             "limit": limit_of(task) if state["recipe"]["format"] == "loop" else 0,
             "confirmations": task.get("confirmations_used", 0),
@@ -234,6 +234,7 @@ def card(state: Workflow) -> Fields:
         "branch": state["branch"] or "",
         "machine": machine_of(state["worktree"]) or "",
         "worktree": "" if machine_of(state["worktree"]) else state["worktree"],
+        "holder": state["session"]["id"] if state["session"] else "",
         "labels": state.get("labels") or [],
         "updated_at": state["updated_at"],
     }

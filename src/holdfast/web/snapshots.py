@@ -136,13 +136,8 @@ class Snapshots:
             if card is None or not card["is_active"]:
                 snapshot.active -= 1  # It has run out, or its record was removed.
                 continue
-            holder = row["session"]
-            snapshot.cards.append({
-                **card,
-                **_place(repository),
-                "holder": "" if not holder else holder["id"],
-                "is_live": bool(holder) and holder["id"] in board["live"],
-            })  # fmt: skip
+            is_live = card["holder"] in board["live"]
+            snapshot.cards.append({**card, **_place(repository), "is_live": is_live})
         mark_conflicts(keeper, snapshot.cards)
         names = ("id", "recipe", "title", "status", "updated_at")
         for row in board["ended"]:

@@ -185,16 +185,14 @@ def _look(desk: Desk, key: str, workflow: str) -> tuple[ListedRepository, Keeper
 
 def _head(repository: ListedRepository, keeper: Keeper, state: Workflow) -> Fields:
     """Return what every page of a workflow begins with."""
-    holder = state["session"]
-    row: Fields = {**state, "session": holder}
+    card, row = cards.card(state), dict(state)
     head = {
-        **cards.card(state),
+        **card,
         "repository": repository.key,
         "repository_name": repository.name,
         "href": workflow_path(repository.key, state["id"]),
         "do": f"/do{workflow_path(repository.key, state['id'])[2:]}",
-        "holder": holder["id"] if holder else "",
-        "is_live": holder is not None and holder["id"] in keeper.session.live([row]),
+        "is_live": card["holder"] in keeper.session.live([row]),
     }
     mark_conflicts(keeper, [head])
     return head
@@ -297,7 +295,6 @@ def moment(desk: Desk, key: str, workflow: str, seq: int | None, number: int | N
     event = events[position]
     state = keeper.state_at(event["seq"], workflow=workflow).state
     before = events[position - 1]["seq"] if position else event["seq"] - 1
-    holder = state["session"]
 
     def href(at: int) -> str:
         return f"{card['href']}/at?seq={events[at]['seq']}" if 0 <= at < len(events) else ""
@@ -316,7 +313,6 @@ def moment(desk: Desk, key: str, workflow: str, seq: int | None, number: int | N
             **cards.card(state),
             "tasks": cards.tasks(state),
             "reminders": state["reminders"],
-            "holder": holder["id"] if holder else "",
         },
         "changed": _changes(keeper, workflow, before, event["seq"]),
         "notes": [],
