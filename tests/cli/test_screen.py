@@ -483,3 +483,12 @@ def test_a_gate_is_ticked_only_when_nothing_is_pending_of_it():
     assert lines[4] == "○ claimed  completed · claimed; needs a run"
     assert lines[6] == "✓ waived  waived · by a person: no linter"
     assert lines[7] == "✓ looked up  looked up"
+
+
+def test_a_waived_gate_has_the_age_of_the_waiver():
+    ran, waived = "2026-05-01T10:00:00.000Z", "2026-05-03T10:00:00.000Z"
+    gate = {"status": "waived", "reason": "none", "last_run": ran, "waived_at": waived}
+    screen = Screen()
+    screen.now = "2026-05-03T12:00:00.000Z"
+    (line,) = workflow.gate_lines(screen, {**workflow_of(), "gates": {"lint": gate}}, "")
+    assert line == "✓ lint  waived · by a person: none · 2 hours ago"
