@@ -230,6 +230,7 @@ def test_a_hint_goes_to_the_workflow_that_the_caller_named(repo):
         ("task", "start", "7"): "holdfast show task",
         ("phase", "start", "Review"): "holdfast show task",
         ("start", "tdd", "x"): "holdfast resume ID",
+        ("log", "--type", "tusk"): "holdfast -w task log --limit 20",
     }
     for words, hint in aimed.items():
         assert repo.refused(*words, "-w", "task")["hint"] == hint

@@ -460,6 +460,15 @@ def test_each_refusal_has_the_next_command(pushed, spoil, code, hint):
     assert pushed.shop["pulls"] == []
 
 
+def test_the_text_that_a_refusal_offers_is_of_the_workflow_that_was_named(pushed):
+    workflow = pushed.state()["id"]
+    pushed.ok("start", "oneshot", "Something else")
+    without_gh(pushed)
+    error = pushed.refused("pr", workflow, "--yes")
+    assert error["hint"] == f"holdfast -w {workflow} report --format pr"
+    assert f"`{workflow}`" in pushed.run(*error["hint"].split()[1:]).out
+
+
 def test_another_branch_than_the_workflows_is_refused(pushed):
     workflow = pushed.state()["id"]
     pushed.git("switch", "-q", "-c", "other")

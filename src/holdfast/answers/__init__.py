@@ -288,6 +288,7 @@ def _aim_hint(hint: str, workflow: str | None) -> str:
     parts = hint.split("holdfast ")
     for number, command in enumerate(parts[1:], 1):
         name, _, arguments = command.partition(" ")
-        if name in _OF_ONE_WORKFLOW and not (arguments and name in _TAKE_AN_ID):
+        has_id = name in _TAKE_AN_ID and arguments and not arguments.startswith("-")
+        if name in _OF_ONE_WORKFLOW and not has_id:
             parts[number] = f"-w {shell_word(workflow)} {command}"
     return "holdfast ".join(parts)
