@@ -13,9 +13,10 @@ from holdfast.answers.markdown import markdown, plain_title
 from holdfast.core.visible import folded
 from holdfast.core.workflow.lifecycle import describe_pending
 from holdfast.core.workflow.needs import CHECK, CLAIM, PULL_REQUEST, RUN, WAIVED
+from holdfast.core.workflow.questions import ANSWERED
 from holdfast.evidence.commits import SHORT
 from holdfast.evidence.github import MAX_BODY_CHARS, MAX_TITLE_CHARS
-from holdfast.keeper.pull_requests import BEGIN, END, left_besides
+from holdfast.keeper.pull_requests import BEGIN, END, other_pending
 from holdfast.keeper.report import FAILED, PASSED, STALE
 
 TYPE_CHECKING = False
@@ -82,6 +83,7 @@ def _page(report: Fields) -> Iterator[Part]:
     yield from _exceptions(report)
     yield Heading(2, "Left")
     yield from _left(report["left"])
+    yield from _questions(report)
     yield from _work(report, 2)
     for part in report["earlier"]:
         yield Heading(2, f"Feature: {part['title']}")
@@ -136,11 +138,12 @@ def _for_reviewer(report: Fields) -> Iterator[Part]:
     if report["conflicts"]:
         yield Heading(3, "Conflicts between machines")
         yield Bullets([[_cut(f"{c['command']}: {c['why']}")] for c in report["conflicts"]], rank=2)
+    yield from _questions(report, level=3, rank=3)
     machines = sorted({str(row["machine"]) for row in report["who"] if row["machine"]})
     if machines:
         yield Paragraph(Strong("Machines:"), _cut(", ".join(machines)))
     yield Heading(3, "Left")
-    yield from _left(left_besides(report), rank=1)
+    yield from _left(other_pending(report), rank=1)
     yield Paragraph(_origin(report))
 
 
@@ -383,6 +386,21 @@ def _reviews(report: Fields, level: int = 2, rank: int = 0) -> Iterator[Part]:
             state = "fixed" if found["cleared_at"] else "open"
             about = f"{found['severity']}, {state}: {found['details']}"
             rows.append([Code(_cut(found["code"], rank)), _cut(about, rank)])
+        yield Bullets(rows, rank)
+
+
+def _questions(report: Fields, level: int = 2, rank: int = 0) -> Iterator[Part]:
+    """Yield what people were asked, and what they answered."""
+    if report["questions"]:
+        yield Heading(level, "Questions to people")
+        rows: list[Spans] = []
+        for asked in report["questions"]:
+            number, text = Strong(str(asked["id"])), _cut(asked["text"], rank)
+            if asked["status"] == ANSWERED:
+                rows.append([number, text, _cut(f"(answered: {asked['answer']})", rank)])
+            else:
+                waits = "no answer, all waits for it" if asked["blocking"] else "no answer"
+                rows.append([number, text, Strong(f"({waits})")])
         yield Bullets(rows, rank)
 
 

@@ -106,9 +106,9 @@ def _run(words: list[str]) -> int:
                 answer = overview(open_keeper(args), args)
     except Exception as error:  # noqa: BLE001 - every error becomes an answer
         answer = failure(error, words, args, keeper)
-    told = None if keeper is None else _new_answers(keeper, args.get("command"))
-    if told is not None:
-        answer.late_notes = told.notes
+    new_answers = None if keeper is None else _new_answers(keeper, args.get("command"))
+    if new_answers is not None:
+        answer.late_notes = new_answers.notes
     try:
         code = print_answer(answer, as_json=as_json)
     except Exception as error:
@@ -116,8 +116,8 @@ def _run(words: list[str]) -> int:
         if answer.is_failure:
             raise
         code = print_answer(failure(error), as_json=as_json)
-    if told is not None and (answer.has_shown_late_notes or not told.notes):
-        told.seen()
+    if new_answers is not None and (answer.has_shown_late_notes or not new_answers.notes):
+        new_answers.seen()
     if keeper is not None:
         _renew_lease(keeper)
     return code

@@ -146,19 +146,19 @@ def plan_for(call: HookCall) -> Plan:
 
 def _with_answers(call: HookCall, plan: Plan) -> Plan:
     """Tell the session the answers to its questions, unless the event has an answer already."""
-    told = call.keeper.new_answers() if plan.answer is None else None
-    if told is None:
+    new_answers = call.keeper.new_answers() if plan.answer is None else None
+    if new_answers is None:
         return plan
 
     def act() -> Sequence[str] | None:
         notes = plan.act and plan.act()
-        told.seen()
+        new_answers.seen()
         return notes
 
-    if not told.notes:
+    if not new_answers.notes:
         return Plan(plan.summary, act=act, notes=plan.notes)
-    text = "\n".join(_note_lines(told.notes))
-    summary = f"tell the session {len(told.notes)} answers to its questions"
+    text = "\n".join(_note_lines(new_answers.notes))
+    summary = f"tell the session {len(new_answers.notes)} answers to its questions"
     return Plan(
         summary.replace(" 1 answers", " 1 answer"), context(call.name, text), act, plan.notes
     )
@@ -233,8 +233,8 @@ def _without_workflow(call: HookCall, source: str) -> Plan:
         )
     if call.name == "SessionStart":
         texts.append(Initiatives(call.keeper).summary_lines())
-        said = call.keeper.lost_work(_SERVER_LIMIT_S)
-        texts.append(f"Holdfast: {quoted_note(said)}" if said else "")
+        lost = call.keeper.lost_work(_SERVER_LIMIT_S)
+        texts.append(f"Holdfast: {quoted_note(lost)}" if lost else "")
     notes = call.keeper.drain_notes()
     if notes:
         summary = f"{summary if any(texts) else 'tell'} what could not be taken in"

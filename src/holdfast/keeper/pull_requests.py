@@ -66,7 +66,7 @@ class PullRequestPlan:
         self.tip = ""
         """The commit whose status is set."""
         self.status: Fields = {}
-        self.untold = ""
+        self.why_no_status = ""
         """Why no status is set; empty if one is."""
 
     @property
@@ -138,9 +138,9 @@ class PullRequests:
             became = "updated"
         plan.found = found
         receipt = self._record(plan, id)
-        untold = plan.untold or self._set_status(plan)
-        if untold:
-            receipt.notes.append(f"no commit status was set: {untold}")
+        why = plan.why_no_status or self._set_status(plan)
+        if why:
+            receipt.notes.append(f"no commit status was set: {why}")
             plan.status = {}
         return {**plan.fields(), "became": became}, receipt
 
@@ -227,7 +227,7 @@ class PullRequests:
         present = {**found, "base": found.get("base", {}).get("ref")}
         plan.changes = {key: value for key, value in wanted.items() if present.get(key) != value}
         if changed_files(self._workspace):
-            plan.untold = f"the work tree has changes that are not in {plan.tip[:SHORT]}"
+            plan.why_no_status = f"the work tree has changes that are not in {plan.tip[:SHORT]}"
         else:
             plan.status = _status_of(report)
 
@@ -337,8 +337,8 @@ def _status_of(report: Fields) -> Fields:
         "open": [g for g in gates if g["result"] in (STALE, PENDING)],
     }
     counts = [f"{len(rows)} {kind}" for kind, rows in kinds.items() if rows]
-    left = left_besides(report)
-    state = "failure" if kinds["failed"] else "pending" if left else "success"
+    is_pending = bool(other_pending(report))
+    state = "failure" if kinds["failed"] else "pending" if is_pending else "success"
     words = f"gates {report['digest']}: {', '.join(counts) or 'none'}"
     return {
         "state": state,
@@ -347,12 +347,12 @@ def _status_of(report: Fields) -> Fields:
     }
 
 
-def left_besides(report: Fields) -> Fields:
-    """Return what is left, without the pull request itself, its phase and its gate."""
+def other_pending(report: Fields) -> Fields:
+    """Return what is pending, without the pull request itself, its phase and its gate."""
     own = report["pull_request"] or {}
     names = {"gates": PULL_REQUEST, "phases": own.get("phase")}
-    left = {
+    pending = {
         kind: [name for name in items if name != names.get(kind)]
         for kind, items in report["left"].items()
     }
-    return {kind: items for kind, items in left.items() if items}
+    return {kind: items for kind, items in pending.items() if items}

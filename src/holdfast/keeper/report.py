@@ -25,6 +25,7 @@ from holdfast.core.workflow.needs import (
     is_passed,
     is_untested,
 )
+from holdfast.core.workflow.questions import WITHDRAWN
 from holdfast.core.workflow.tasks import commits_of
 from holdfast.evidence import git
 from holdfast.evidence.masking import masked_texts
@@ -44,7 +45,7 @@ _OF_GATE = (
     "command", "exit_code", "signal", "timed_out", "cancelled", "no_test", "duration_ms", "commit",
     "tree", "reason", "instead_of", "machine", "pushed_to",
 )  # fmt: skip
-_BESIDE_WORK = ("briefing_delivered", "workflow_resumed", "session_ended", "context_compacted")
+_NO_WORK = ("briefing_delivered", "workflow_resumed", "session_ended", "context_compacted")
 """Events that change nothing of the work itself."""
 _ENDS = ("workflow_completed", "workflow_abandoned", "workflow_expired")
 
@@ -74,6 +75,7 @@ def collect(session: Session, state: Workflow) -> Fields:
         **work,
         "earlier": earlier,
         "left": _left(session, state),
+        "questions": _questions(state),
         "pull_request": _pull_request(state),
         "violations": story.violations(state),
         "forced": story.forced,
@@ -204,6 +206,13 @@ def _left(session: Session, state: Workflow) -> Fields:
     return pending(state, session.facts.of_git(state) if is_here else None)
 
 
+def _questions(state: Workflow) -> list[Fields]:
+    """Return what people were asked, and what they answered."""
+    names = ("id", "text", "choices", "blocking", "status", "asked_at", "answer", "answered_at")
+    asked = [question for question in state.get("questions", ()) if question["status"] != WITHDRAWN]
+    return [{name: question.get(name) for name in names} for question in asked]
+
+
 def _pull_request(state: Workflow) -> Fields | None:
     """Return what is known of the pull request; ``None`` if there is neither one nor its gate.
 
@@ -270,7 +279,7 @@ class _Story:
                 cause = shared["cause"]
                 name = str(cause["by"].get("name") or shared["replica"])
                 self._add(name, str(cause["by"].get("surface", "")), None, cause["at"])
-        elif event["type"] not in _BESIDE_WORK:
+        elif event["type"] not in _NO_WORK:
             by = event["by"]
             self._add(self._machine, str(by.get("surface", "")), by.get("session"), event["at"])
 

@@ -101,10 +101,10 @@ class WorkflowApp(App):
                 return None
             keeper = self._open()
             fields = tool(keeper, arguments)
-            told = keeper.new_answers()
-            if told is not None:
-                told.seen()
-                notes = [*fields.get("notes", ()), *map(quoted_note, told.notes)]
+            new_answers = keeper.new_answers()
+            if new_answers is not None:
+                new_answers.seen()
+                notes = [*fields.get("notes", ()), *map(quoted_note, new_answers.notes)]
                 fields = with_notes(fields, notes)
             return tool_result(fields)
         except Exception as error:  # noqa: BLE001 - every call is answered

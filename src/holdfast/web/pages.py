@@ -114,9 +114,9 @@ class Pages:
 
     def _render(self, request: Request, name: str, status: int = 200, **fields: Any) -> Response:
         visitor: Visitor = request.scope["visitor"]
-        said = None
+        notice = None
         if _is_seen(request):
-            said, visitor.said = visitor.said, None
+            notice, visitor.notice = visitor.notice, None
         query = request.scope["query_string"].decode("latin-1")
         text = self._templates.get_template(name).render(
             word=visitor.form_word,
@@ -124,7 +124,7 @@ class Pages:
             may_decide=visitor.is_paired,
             why_not_pair=self._pairing.why_not,
             here=request.url.path + (f"?{query}" if query else ""),
-            said=said,
+            notice=notice,
             **{"page": "", **fields},
         )
         return HTMLResponse(text, status)
@@ -183,9 +183,9 @@ class Pages:
         minute = self._clock_ms() // 60_000
         of_page = (visitor.form_word, visitor.is_paired, str(request.url.query), minute)
         kept = self._boards.get(of_page)
-        if kept is not None and kept[0] == shown and visitor.said is None:
+        if kept is not None and kept[0] == shown and visitor.notice is None:
             return HTMLResponse(kept[1])
-        is_kept = visitor.said is None
+        is_kept = visitor.notice is None
         board = await self._desk.read(views.board, self._snapshots, shown)
         repository = next((one for one in board["repositories"] if key and one["key"] == key), None)
         response = self._render(

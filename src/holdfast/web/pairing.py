@@ -47,8 +47,8 @@ class Pairing:
         """Pair a browser if the code is right, which is valid once; return whether it was."""
         if self.why_not:
             return False
-        given = "".join(char for char in code.upper() if char.isalnum())
-        if compare_digest(given.encode(), self._code.replace("-", "").encode()):
+        entered = "".join(char for char in code.upper() if char.isalnum())
+        if compare_digest(entered.encode(), self._code.replace("-", "").encode()):
             visitor.is_paired = True
             self._renew()
             return True

@@ -50,7 +50,7 @@ HEADERS = {
 class Visitor:
     """A browser that was let in."""
 
-    __slots__ = ("cookie", "form_word", "is_paired", "said")
+    __slots__ = ("cookie", "form_word", "is_paired", "notice")
 
     def __init__(self) -> None:
         self.cookie = secrets.token_urlsafe(32)
@@ -58,12 +58,12 @@ class Visitor:
         """Every form of this browser's pages has it."""
         self.is_paired = False
         """True if a person has shown by the terminal's code that this browser is theirs."""
-        self.said: dict[str, str] | None = None
-        """What the next page says first: what came of a form."""
+        self.notice: dict[str, str] | None = None
+        """The first line of the next page: what came of a form."""
 
     def say(self, text: str, hint: str = "", *, is_good: bool) -> None:
         """Have the next page say first what came of a form."""
-        self.said = {"kind": "good" if is_good else "bad", "text": text, "hint": hint}
+        self.notice = {"kind": "good" if is_good else "bad", "text": text, "hint": hint}
 
 
 class Door:
@@ -87,11 +87,11 @@ class Door:
 
     def let_in(self, token: str) -> Visitor | None:
         """Return a new visitor if the token is right; else ``None``."""
-        given = token.encode()
-        is_ticket = bool(self._ticket) and compare_digest(given, self._ticket.encode())
+        encoded = token.encode()
+        is_ticket = bool(self._ticket) and compare_digest(encoded, self._ticket.encode())
         if is_ticket:
             self._ticket = ""
-        elif not compare_digest(given, self.token.encode()):
+        elif not compare_digest(encoded, self.token.encode()):
             return None
         visitor = Visitor()
         self._visitors[visitor.cookie] = visitor

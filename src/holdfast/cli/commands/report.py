@@ -41,10 +41,10 @@ def report(keeper: Keeper, args: Arguments) -> Answer:
             f"{form[:40]!r} is no format of a report: it is one of {', '.join(REPORT_FORMATS)}"
         )
         raise Usage(message, "holdfast help report")
-    told = keeper.report(workflow=args["workflow"])
-    text = rendered(told, form)
+    collected = keeper.report(workflow=args["workflow"])
+    text = rendered(collected, form)
     notes = keeper.drain_notes()
-    fields: Fields = {"report": told, "format": form, "text": text, "file": path}
+    fields: Fields = {"report": collected, "format": form, "text": text, "file": path}
     if path is None:
         return Answer(
             fields, lambda _screen: text.removesuffix("\n").split("\n"), notes, is_wrapped=False
