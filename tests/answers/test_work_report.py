@@ -48,6 +48,9 @@ def fill(shop, text):
     keeper.start_task(2)
     keeper.complete_task(2, commit="HEAD")
     keeper.block_task(3, text)
+    keeper.ask(text, [text, "another"])
+    keeper.ask(f"open {text}")
+    keeper.answer(1, text)
     evidence = keeper.evidence()
     evidence.record_gate(f"claimed {text}", {f"k {text}": text, "list": [text]}, passed=True)
     evidence.run_gate("ran", ["sh", "-c", "exit 3", text])
@@ -136,6 +139,22 @@ def test_a_unit_has_its_number_of_iterations(shop):
     assert "- **T1** one **(in progress, 1 iteration)**" in rendered(report, "pr")
     assert "| T1 | one | in progress, 1 iteration |" in rendered(report, "markdown")
     assert "| T2 | two | pending |" in rendered(report, "markdown")
+
+
+@pytest.mark.parametrize("form", ["pr", "markdown"])
+def test_questions_are_told_with_their_answers_and_open_ones_stand_out(shop, form):
+    keeper = shop.keeper()
+    keeper.start("oneshot", "Port it", tasks=["one"])
+    for text in ("Which database?", "Who reviews?", "Never mind?"):
+        keeper.ask(text)
+    keeper.ask("May it go?", blocking=True)
+    keeper.answer(1, "Postgres")
+    keeper.withdraw_question(3)
+    text = rendered(keeper.report(), form)
+    assert "- **1** Which database? (answered: Postgres)" in text
+    assert "- **2** Who reviews? **(no answer)**" in text
+    assert "- **4** May it go? **(no answer, all waits for it)**" in text
+    assert "Never mind?" not in text
 
 
 def test_words_in_the_cells_of_a_page_are_not_cut_in_the_middle(dev_shop):
