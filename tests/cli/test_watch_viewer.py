@@ -126,6 +126,20 @@ def test_of_many_repositories_only_the_written_one_is_read_again(tmp_path):
     ]  # fmt: skip
 
 
+def test_two_repositories_of_one_name_have_two_titles(tmp_path):
+    shops = [Workshop(tmp_path / place / "shop") for place in ("here", "there")]
+    keepers = [shop.keeper() for shop in shops]
+    watched = [Poller(keeper.workspace, lambda one=keeper: one) for keeper in keepers]
+    now, listed = Now(), watched[:1]
+    pollers = Pollers(lambda: listed, now)
+    assert [view["title"] for view in pollers.first_views()] == ["shop on main"]
+    listed = watched
+    now.ms += 5_000
+    assert pollers.is_stale()
+    titles = [view["title"] for view in pollers.views()]
+    assert titles == ["here/shop on main", "there/shop on main"]
+
+
 def test_what_files_change_is_seen_after_a_minute(dev_shop):
     keeper = Counting(dev_shop.keeper())
     watching = Watching(dev_shop, keeper=keeper)

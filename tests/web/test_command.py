@@ -58,6 +58,17 @@ def test_a_folder_without_a_repository_shows_those_of_the_person(repo, folder):
         assert "login.md" in site.visitor().get("/").text
 
 
+def test_two_repositories_of_one_name_are_told_apart(repo, folder):
+    for place in ("here", "there"):
+        shop = folder.at(place, "shop")
+        shop.git("init", "-q")
+        shop.ok("start", "planning", f"Work {place}")
+    with WebSite(repo) as site:
+        text = site.visitor().get("/").text
+    assert '<span class="repository">here/shop</span>' in text
+    assert '<span class="repository">there/shop</span>' in text
+
+
 def test_nothing_is_listed_that_is_not_there(folder):
     with WebSite(folder) as site:
         answer = site.visitor().get("/")

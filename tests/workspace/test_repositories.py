@@ -3,8 +3,10 @@
 import shutil
 import subprocess
 
+import pytest
+
 from holdfast import Keeper
-from holdfast.workspace.repositories import repositories
+from holdfast.workspace.repositories import repositories, short_names
 
 
 def git(*words):
@@ -51,3 +53,18 @@ def test_what_is_gone_and_what_is_not_this_persons_is_left_out(tmp_path, monkeyp
     with (tmp_path / "state" / "holdfast" / "ledgers").open("a") as file:
         file.write("no line of ours\n0 relative/path\n")
     assert listed() == []
+
+
+@pytest.mark.parametrize(
+    ("folders", "names"),
+    [
+        ([], []),
+        (["/a/shop", "/b/site"], ["shop", "site"]),
+        (["/a/shop", "/b/shop", "/b/site"], ["a/shop", "b/shop", "site"]),
+        (["/x/a/shop", "/y/a/shop", "/b/shop"], ["x/a/shop", "y/a/shop", "b/shop"]),
+        (["/shop", "/a/shop"], ["shop", "a/shop"]),
+        (["/"], ["/"]),
+    ],
+)
+def test_repositories_of_one_name_are_told_apart_by_the_folders_above(folders, names):
+    assert short_names(folders) == dict(zip(folders, names, strict=True))

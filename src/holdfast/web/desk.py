@@ -42,11 +42,11 @@ class ListedRepository:
 
     __slots__ = ("home", "key", "name", "project", "root")
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, name: str) -> None:
         self.root = workspace.root
         self.project = workspace.project
         self.home = workspace.home
-        self.name = os.path.basename(workspace.project) or workspace.project
+        self.name = name
         self.key = digest(os.fsencode(self.home))[:_KEY_CHARS]
 
 
@@ -76,7 +76,8 @@ class Desk:
             here = self._here()
             if here is not None and here.home not in [workspace.home for workspace in known]:
                 known.insert(0, here)
-            listed = [ListedRepository(workspace) for workspace in known]
+            names = repositories.short_names(workspace.project for workspace in known)
+            listed = [ListedRepository(one, names[one.project]) for one in known]
             self._listed = {repository.key: repository for repository in listed}
             self._roots |= {repository.key: repository.root for repository in listed}
             self._listed_at = now

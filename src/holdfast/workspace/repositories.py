@@ -7,6 +7,7 @@ was moved is on the list again after its next change.
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from holdfast.errors import Fault, Refused
 from holdfast.system.disk import Disk
@@ -14,7 +15,7 @@ from holdfast.workspace.location import find, main_root, person_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from holdfast.workspace.location import Workspace
 
@@ -33,6 +34,27 @@ def repositories() -> list[Workspace]:
         if len(known) == MAX_REPOSITORIES:
             break
     return sorted(known.values(), key=lambda workspace: workspace.project)
+
+
+def short_names(folders: Iterable[str]) -> dict[str, str]:
+    """Return the last part of each path, with as many before it as tell it from the others."""
+    names: dict[str, str] = {}
+    unnamed, count = set(folders), 1
+    while unnamed:
+        cut = {folder: os.sep.join(_parts(folder)[-count:]) or folder for folder in unnamed}
+        used = Counter(cut.values())
+        names |= {
+            folder: name
+            for folder, name in cut.items()
+            if used[name] == 1 or count >= len(_parts(folder))
+        }
+        unnamed -= names.keys()
+        count += 1
+    return names
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split(os.sep) if part]
 
 
 def _listed_homes() -> Iterator[str]:

@@ -12,6 +12,7 @@ import os
 from holdfast.core.next_step import next_step
 from holdfast.errors import Fault, HoldfastError, Refused
 from holdfast.workspace.location import names_in
+from holdfast.workspace.repositories import short_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Poller:
         self, workspace: Workspace, open_keeper: Callable[[], Keeper], workflow: str | None = None
     ) -> None:
         self.workspace = workspace
+        self.name = short_names([workspace.root])[workspace.root]
         self.open_keeper = open_keeper
         self._workflow = workflow
         self._signs: list[object] = []
@@ -71,7 +73,7 @@ class Poller:
         # What was written meanwhile may not have been read: then the next look reads again.
         self._signs = after if set(before) <= set(after) else []
         return {
-            **blank_view(workspace),
+            **blank_view(workspace, self.name),
             "seq": overview.seq,
             "states": overview.states,
             "steps": steps,
@@ -118,10 +120,9 @@ class Poller:
         return signs
 
 
-def blank_view(workspace: Workspace) -> Fields:
+def blank_view(workspace: Workspace, name: str) -> Fields:
     """Return the view of a repository of which nothing is known but where it is."""
     branch = workspace.branch()
-    name = os.path.basename(workspace.root) or workspace.root
     return {
         "root": workspace.root, "name": name, "title": f"{name} on {branch}" if branch else name,
         "seq": 0, "states": {}, "steps": {}, "unopened": 0, "unsettled": [], "mine": None,
@@ -177,7 +178,7 @@ class Pollers:
             try:
                 self._poll(root)
             except (HoldfastError, OSError) as error:
-                before = self._views.get(root) or blank_view(poller.workspace)
+                before = self._views.get(root) or blank_view(poller.workspace, poller.name)
                 self._views[root] = {**before, "damage": [str(error)]}
         return [self._views[root] for root in self._pollers]
 
@@ -206,6 +207,10 @@ class Pollers:
         self._listed_ms = now_ms
         listed = {poller.workspace.root: poller for poller in self._list()}
         self._pollers = {root: self._pollers.get(root, poller) for root, poller in listed.items()}
+        for root, name in short_names(self._pollers).items():
+            if self._pollers[root].name != name:
+                self._pollers[root].name = name
+                self._views.pop(root, None)  # The view has the name that it had alone.
 
     def _poll(self, root: str) -> None:
         self._polled_ms[root] = self._clock_ms()
