@@ -44,6 +44,16 @@ def test_a_text_is_found_in_any_value_key_or_type_whatever_its_capitals(keeper, 
     assert types(keeper, grep=text, limit=5) == expected
 
 
+def test_a_text_of_any_length_is_compared(keeper):
+    """SQLite takes patterns of up to 50,000 bytes."""
+    long = "a_" * 1_990
+    keeper.remind(long)
+    assert types(keeper, grep=long) == ["reminder_added"]
+    for times in (10, 20, 1_000):
+        assert types(keeper, grep=long * times) == []
+    assert types(keeper, grep="x" * 100_000, limit=5) == []
+
+
 def test_the_copy_of_a_recipe_in_an_opening_event_is_not_searched(keeper):
     gate = next(iter(keeper.log()[0]["data"]["recipe"]["gates"]))
     assert types(keeper, grep=gate) == []

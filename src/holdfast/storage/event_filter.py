@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _AS_STORED = frozenset("abcdefghijklmnopqrstuvwxyz0123456789 ._:/@+,;()!?-")
 """Characters that are the same in an event's text and in the JSON that the ledger has of it."""
+_MAX_PATTERN_CHARS = 10_000
+"""SQLite refuses a pattern of more than 50,000 bytes; a longer text is only compared exactly."""
 
 
 class EventFilter:
@@ -54,7 +56,7 @@ class EventFilter:
             where.append("(instr(by, ?) OR (type = ? AND instr(data, ?)))")
             stored = dumps(self._by)[1:-1]
             values += [stored, MERGED, stored]
-        if self._grep and set(self._grep) <= _AS_STORED:
+        if 0 < len(self._grep) <= _MAX_PATTERN_CHARS and set(self._grep) <= _AS_STORED:
             where.append(r"(data LIKE ? ESCAPE '\' OR type LIKE ? ESCAPE '\')")
             escaped = self._grep.replace("_", r"\_")
             values += [f"%{escaped}%"] * 2
