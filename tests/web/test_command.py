@@ -154,6 +154,25 @@ def test_a_unit_of_a_loop_is_blocked_and_goes_on(repo):
         assert log["tasks"][0]["status"] == "pending"
 
 
+def test_the_history_of_a_loop_names_the_unit(repo):
+    repo.ok("loop", "new", "limits")
+    for unit in ("T1: List the endpoints", "T2: Limit them"):
+        repo.ok("loop", "plan", "limits", "--unit", unit)
+    for unit in ("T1", "T2", "T2"):
+        repo.ok("loop", "iterate", unit, "--did", "a part", "--remaining", "more")
+    repo.ok("loop", "iterate", "T1", "--did", "all", "--signal", "T1_DONE")
+    repo.ok("loop", "confirm", "T1", "--clean")
+    with WebSite(repo) as site:
+        visitor = site.visitor()
+        text = visitor.get(f"{visitor.path_of('limits')}/history").text
+    what = re.findall(r'<span class="what">([^<]+)</span>', text)[::-1]
+    assert [words for words in what if words.startswith("unit")] == [
+        "unit T1 planned", "unit T2 planned", "unit T1 iteration 1 recorded",
+        "unit T2 iteration 1 recorded", "unit T2 iteration 2 recorded",
+        "unit T1 iteration 2 recorded", "unit T1 confirmation recorded",
+    ]  # fmt: skip
+
+
 def test_a_linked_worktree_is_shown_with_its_name(repo):
     repo.ok("start", "dev", "main.md", "--task", "one")
     repo.git("worktree", "add", "-q", "../beside", "-b", "beside")
@@ -221,6 +240,9 @@ def test_work_and_conflicts_of_other_machines_are_shown_and_settled(tmp_path, fo
         assert "<b>1 conflict</b>" in text
         answer = visitor.do(page, "take_conflict", conflict=conflict["id"])
         assert "is carried out" in answer.text, answer
+        history = visitor.get(f"{page}/history").text
+        assert '<span class="what">conflict settled</span>' in history
+        assert "desk: take conflict" in history
     assert desk.sharing.conflicts() == []
     assert desk.keeper.peek(workflow="shared")["status"] == "abandoned"
 

@@ -2,8 +2,8 @@
 
 It has a line for each value in the event's data, with its key: ``commit=9f3c``. Of a
 recipe it has the name alone, because every workflow that was opened from it carries a copy. Of an
-event that takes in what other machines did, it has their commands and not the changes that these
-made here.
+event that takes in what other machines did, or settles a conflict with them, it has the commands
+and not the changes that these made here.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ def text_of(event: Event) -> str:
 
 
 def merged_causes(event: Event) -> Iterator[Cause]:
-    """Yield the commands of other machines that an event takes in."""
+    """Yield the commands of other machines that an event takes in, or what settled a conflict."""
     if event["type"] == _MERGED:
         for shared in event["data"].get("events", ()):
             yield shared["cause"]
+        own = event["by"].get("shared")
+        if own is not None:
+            yield own["cause"]
 
 
 def _lines_of(key: str, value: Json) -> Iterator[str]:

@@ -19,6 +19,8 @@ _TEXT_FIELDS = (
 """The fields whose values are the text, in this order."""
 _INSIDE = ("fields", "tests", "result", "task")
 """Objects whose fields count like those of the event."""
+_OF_UNITS = ("unit", "iteration", "confirmation", "verification")
+"""The first words in the names of events about one unit of a loop."""
 _ABOUT = ("task", "phase", "gate", "tests", "loop", "unit", "session", "record", "violation")
 """The words in the names of events by which a timeline tells them apart."""
 
@@ -35,7 +37,7 @@ def event_row(event: Event) -> Fields:
         "type": kind,
         "about": next((word for word in _ABOUT if word in kind), "other"),
         "tone": _tone(event),
-        "what": "work from other machines" if is_merged else _headline(event),
+        "what": _headline(event),
         "text": event_text(event) if is_merged else _text(event),
         "whole": event_text(event),
         "surface": by.get("surface") or "",
@@ -47,6 +49,13 @@ def _headline(event: Event) -> str:
     """Return ``task 3 completed``, ``gate lint passed``, ``tests failed``."""
     kind, data = event["type"], event["data"]
     first, *rest = kind.split("_")
+    if kind == "events_merged":
+        is_own = "shared" in event["by"]
+        return "conflict settled" if is_own else "work from other machines"
+    if first in _OF_UNITS and "task" in data:
+        number = [str(data["iteration"])] if first == "iteration" and "iteration" in data else []
+        words = rest if first == "unit" else [first, *number, *rest]
+        return " ".join(["unit", str(data["task"]), *words])
     if kind == "gate_recorded":
         evidence = " (claimed)" if data.get("evidence", "claim") == "claim" else ""
         return f"gate {data.get('gate')} {'passed' if data.get('passed') else 'failed'}{evidence}"
