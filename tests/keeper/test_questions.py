@@ -75,6 +75,16 @@ def test_a_session_that_took_the_work_over_is_told_as_well(shop):
     assert len(told(shop, "ben")) == len(told(shop, "ada")) == 1
 
 
+def test_a_session_that_asks_what_another_one_asks_already_is_told_as_well(shop):
+    shop.keeper(session="ada").ask("Why?")
+    ben = shop.keeper(session="ben")
+    with pytest.raises(Refused, match="asks that already"):
+        ben.ask("Why?", workflow=workflow_of(shop))
+    shop.keeper().answer(1, "so")
+    assert len(told(shop, "ben")) == len(told(shop, "ada")) == 1
+    assert (told(shop, "ben"), marks(shop)) == ([], [])
+
+
 def test_whoever_answers_its_own_question_is_not_told(shop):
     """As an agent does that was told by its user."""
     asker = shop.keeper(session="ada")

@@ -537,11 +537,18 @@ class Keeper:
         """Ask people something, with choices to offer; this session is told the answer.
 
         Work that does not depend on the answer goes on. If it is ``blocking``, the phase waits.
+        Raise ``Refused`` if another session asks that already; this one is told the answer, too.
         """
         from holdfast.keeper import questions
 
         args: Fields = {"text": text, "choices": list(choices), "blocking": blocking}
-        receipt = self.session.do("ask_question", {**args, "by": self.store.by}, **target)
+        try:
+            receipt = self.session.do("ask_question", {**args, "by": self.store.by}, **target)
+        except Refused as refused:
+            asked_in = refused.details.get("asked_in")
+            if self.session.id and isinstance(asked_in, str):
+                questions.await_answers(self.store, self.session.id, asked_in, [text])
+            raise
         if self.session.id and receipt.seqs:
             questions.await_answers(self.store, self.session.id, receipt.state["id"], [text])
         return receipt

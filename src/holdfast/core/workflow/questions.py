@@ -62,7 +62,7 @@ def ask(state: Workflow, args: Fields) -> Decision:
     same = next((question for question in waiting if question["text"] == text), None)
     if same is not None:
         why = f"ask: question {same['id']} of {state['id']} asks that already"
-        return Refusal("already", why, f"holdfast show {state['id']}")
+        return Refusal("already", why, f"holdfast show {state['id']}", asked_in=state["id"])
     if len(choices) > MAX_CHOICES:
         why = f"ask: {len(choices)} choices are too many; the limit is {MAX_CHOICES}"
         return Refusal("too_many", why, "leave some out: an answer can be any text")
