@@ -6,6 +6,9 @@ import shutil
 import sqlite3
 import stat
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier
 
 import pytest
 
@@ -310,6 +313,23 @@ def test_a_refused_search_names_its_limit_and_another_way(keeper, words, message
         keeper.search(words)
     assert message in caught.value.message
     assert caught.value.hint == hint
+
+
+def test_several_searches_at_once_make_one_index(shop, keeper):
+    searches = 6
+    begin = Barrier(searches)
+
+    def search(_number):
+        other = shop.keeper()
+        begin.wait()
+        hits = other.search("password")["hits"]
+        return len(hits), other.drain_notes()
+
+    with ThreadPoolExecutor(searches) as pool:
+        for _ in range(5):
+            with suppress(FileNotFoundError):
+                os.unlink(shop.path(INDEX))
+            assert list(pool.map(search, range(searches))) == [(1, [])] * searches
 
 
 # Archives

@@ -172,11 +172,9 @@ class SearchIndex:
         """
         path = os.path.join(ledger.folder, NAME)
         try:
-            connection = _connect(path, "rw") if _is_file(path) else None
-            if connection is None or not _is_of(connection, ledger):
-                if connection is not None:
-                    connection.close()
-                connection = _make(path, ledger, disk)
+            connection = _usable(path, ledger)
+            if connection is None:
+                connection = _make_once(path, ledger, disk)
         except (OSError, *_ERRORS) as error:
             raise Unusable(error) from error
         return cls(connection)
@@ -282,6 +280,27 @@ def _is_of(connection: Connection, ledger: Ledger) -> bool:
         return False
     except (Fault, LookupError, ValueError):
         return False
+
+
+def _usable(path: str, ledger: Ledger) -> Connection | None:
+    """Open the file if it is an index of this ledger; return None otherwise."""
+    connection = _connect(path, "rw") if _is_file(path) else None
+    if connection is not None and not _is_of(connection, ledger):
+        connection.close()
+        return None
+    return connection
+
+
+def _make_once(path: str, ledger: Ledger, disk: Disk) -> Connection:
+    """Make the file, unless another process has made it meanwhile."""
+    try:
+        lock = disk.lock(f"{path}.lock", _WAIT_S)
+    except Fault as busy:
+        raise Unusable(busy) from busy
+    try:
+        return _usable(path, ledger) or _make(path, ledger, disk)
+    finally:
+        disk.unlock(lock)
 
 
 def _make(path: str, ledger: Ledger, disk: Disk) -> Connection:
