@@ -10,6 +10,8 @@ from __future__ import annotations
 from holdfast.answers.documents import Bullets, Code, Heading, Paragraph, Strong, Table, fitted
 from holdfast.answers.html import html
 from holdfast.answers.markdown import markdown, plain_title
+from holdfast.core.durations import MINUTE_MS, span
+from holdfast.core.time import in_seconds
 from holdfast.core.visible import folded
 from holdfast.core.workflow.lifecycle import describe_pending
 from holdfast.core.workflow.needs import CHECK, CLAIM, PULL_REQUEST, RUN, WAIVED
@@ -459,10 +461,4 @@ def _took(duration_ms: int | None) -> str:
     """Return a duration such as ``0.4 s``, ``12 min`` or ``3 h 5 min``."""
     if duration_ms is None:
         return ""
-    if duration_ms < 60_000:
-        return f"{duration_ms / 1000:.1f} s"
-    minutes = duration_ms // 60_000
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    parts = [f"{days} d" if days else "", f"{hours} h" if hours else "", f"{minutes} min"]
-    return " ".join(filter(None, parts[:2] if days else parts))
+    return in_seconds(duration_ms) if duration_ms < MINUTE_MS else span(duration_ms)

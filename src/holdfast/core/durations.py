@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.core.types import Phase, Task, Workflow
 
-_MINUTE_MS = 60_000
+MINUTE_MS = 60_000
 _BEGUN = ("in_progress", "blocked", "confirming", "verifying", "timeout")
 """The statuses in which a phase or task has begun and is not over."""
 
@@ -41,7 +41,7 @@ def span(ms: int | None) -> str:
     """Return ``<1 min``, ``12 min``, ``2 h 5 min`` or ``3 d 4 h``; empty if it is unknown."""
     if ms is None:
         return ""
-    minutes = ms // _MINUTE_MS
+    minutes = ms // MINUTE_MS
     if minutes < 1:
         return "<1 min"
     hours, minutes = divmod(minutes, 60)

@@ -12,7 +12,7 @@ from holdfast.core.next_step import STUCK, next_step
 from holdfast.core.selection import machine_of
 from holdfast.core.time import in_seconds
 from holdfast.core.workflow import find_task, is_active
-from holdfast.core.workflow.evidence import how_it_ended
+from holdfast.core.workflow.evidence import how_it_ended, settled_at
 from holdfast.core.workflow.needs import CHECK, CLAIM, WAIVED, evidence_of, has_failed, is_passed
 from holdfast.core.workflow.questions import open_questions
 from holdfast.core.workflow.tasks import limit_of, task_at_hand
@@ -56,19 +56,13 @@ def gates(state: Workflow) -> list[Fields]:
             "kind": gate_kind(state, name),
             "words": _GATE_WORDS[gate_kind(state, name)],
             "about": _about_gate(state, name),
-            "at": _settled_at(gate),
+            "at": settled_at(gate),
             "command": gate.get("command") or "",
             "tail": str(gate.get("output_tail") or "").rstrip(),
             "machine": gate.get("machine") or "",
         }
         for name, gate in state["gates"].items()
     ]
-
-
-def _settled_at(gate: Fields) -> str:
-    """Return when a gate got the result that it has: the waiver, else the last run."""
-    names = ("waived_at", "last_run") if gate.get("status") == WAIVED else ("last_run",)
-    return next((str(gate[name]) for name in names if gate.get(name)), "")
 
 
 def _about_gate(state: Workflow, name: str) -> str:

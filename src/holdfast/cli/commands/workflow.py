@@ -27,7 +27,7 @@ from holdfast.core.workflow import (
     is_floating,
     unread,
 )
-from holdfast.core.workflow.evidence import OWN_GATE_FIELDS, how_it_ended
+from holdfast.core.workflow.evidence import OWN_GATE_FIELDS, how_it_ended, settled_at
 from holdfast.core.workflow.lifecycle import (
     describe_pending,
     feature_position,
@@ -460,10 +460,8 @@ def gate_lines(
                 facts.append(f"instead of {fields['instead_of']}: {fields.get('reason', '')}")
         if fields.get("machine"):
             facts.append(f"on {fields['machine']}")
-        # A waiver keeps the time of the run before it, and a later run takes the waiver's away.
-        settled_at = fields.get("waived_at") or fields.get("last_run")
-        if settled_at:
-            facts.append(screen.age(str(settled_at)))
+        if settled := settled_at(fields):
+            facts.append(screen.age(settled))
         free = {k: v for k, v in fields.items() if k not in _GATE_FIELDS and v is not None}
         claimed = {k: free.pop(k) for k in fields.get("claimed", ()) if k in free}
         pairs = [*format_pairs(free), *(f"{pair} (claimed)" for pair in format_pairs(claimed))]

@@ -247,6 +247,12 @@ def ran_by(event: Event) -> list[str]:
     return []
 
 
+def settled_at(gate: Fields) -> str:
+    """Return when a gate got its result: when it was waived, else its last run; empty if never."""
+    waived_at = gate.get("waived_at") if gate.get("status") == WAIVED else None
+    return str(waived_at or gate.get("last_run") or "")
+
+
 def how_it_ended(result: Fields) -> str:
     """Return how a run ended, in a few words."""
     if result.get("cancelled"):
