@@ -80,6 +80,17 @@ def test_a_record_from_elsewhere_is_told_before_it_is_adopted(dev):
     assert "| `lint` | **open** | a claim |" in text
 
 
+def test_a_gate_that_another_tool_calls_an_error_has_failed(dev):
+    def fail(record):
+        record["checkpoints"]["lint"]["status"] = "error"
+
+    dev.edit(dev.state()["record"], fail)
+    dev.ok("remind", "the next change takes the edit in")
+    gates = {gate["name"]: gate for gate in dev.ok("report")["report"]["gates"]}
+    assert gates["lint"]["result"] == "failed"
+    assert dev.run("statusline").out.rstrip().endswith("✗ lint")
+
+
 def test_a_loop_has_its_units_and_what_verified_them(repo):
     repo.ok("loop", "new", "tidy", "--outcome", "Tidy up")
     repo.ok("loop", "plan", "--unit", "T1: Sort the imports")

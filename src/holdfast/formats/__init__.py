@@ -23,7 +23,15 @@ from holdfast.core.record_formats import FORMATS, format_of, spec_of
 from holdfast.core.time import epoch_ms, iso
 from holdfast.core.workflow import find_phase, is_floating, is_news, unread
 from holdfast.core.workflow.evidence import must_fail
-from holdfast.core.workflow.needs import CHECK, RUN, is_passed, shows_failure, unmet, waived_gates
+from holdfast.core.workflow.needs import (
+    CHECK,
+    RUN,
+    has_failed,
+    is_passed,
+    shows_failure,
+    unmet,
+    waived_gates,
+)
 from holdfast.core.workflow.tasks import MAX_TASKS
 from holdfast.formats.schema import Invalid, is_safe
 from holdfast.system.disk import FOLDER, MAX_RECORD_BYTES, ODD
@@ -464,7 +472,7 @@ def _glance(state: Workflow) -> Fields:
         waived = waived_gates(state)
         passed = [name for name in gates if name not in waived and is_passed(state, name)]
         claimed = [name for name in passed if gates[name].get("evidence") not in (RUN, CHECK)]
-        failed = [name for name in gates if gates[name].get("passed") is False]
+        failed = [name for name in gates if has_failed(gates[name])]
         shown["gates"] = [len(passed), len(claimed), len(waived), len(gates)]
         shown["failed"] = [name[:_MAX_GLANCE] for name in failed if name not in waived]
     if "approval" in unmet(state):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from holdfast.core.json_text import digest, dumps
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import find_phase, is_active
-from holdfast.core.workflow.evidence import OWN_GATE_FIELDS
+from holdfast.core.workflow.evidence import OWN_GATE_FIELDS, settled_at
 from holdfast.core.workflow.lifecycle import feature_position, overruled_by_kind, pending
 from holdfast.core.workflow.needs import (
     CHECK,
@@ -21,6 +21,7 @@ from holdfast.core.workflow.needs import (
     WAIVED,
     evidence_of,
     gates_of,
+    has_failed,
     has_git,
     is_passed,
     is_untested,
@@ -155,7 +156,7 @@ def _gate(state: Workflow, name: str) -> Fields:
         "result": _result(state, name),
         "rests_on": WAIVED if gate.get("status") == WAIVED else rests_on,
         "takes": evidence_of(state, name),
-        "at": gate.get("waived_at") or gate.get("last_run"),
+        "at": settled_at(gate) or None,
         **{key: gate[key] for key in _OF_GATE if gate.get(key) is not None},
         "fields": free,
         "claimed_fields": list(gate.get("claimed", ())),
@@ -170,7 +171,7 @@ def _result(state: Workflow, name: str) -> str:
     if is_passed(state, name):
         was_stale = name in state.get("skipped", {}).get("gates", ())
         return STALE if was_stale else PASSED
-    return FAILED if gate.get("passed") is False else PENDING
+    return FAILED if has_failed(gate) else PENDING
 
 
 def _commits(state: Workflow, session: Session) -> list[Fields]:
