@@ -137,6 +137,21 @@ def test_every_action_is_the_command_of_the_terminal(repo):
         refused = visitor.do(page, "add_task", text="one more")
         assert "said is-bad" in refused.text
         assert "holdfast resume" in refused.text
+        ended = visitor.get(page).text.partition("<main")[2]
+        assert "<p>enough</p>" in ended
+        assert f"<code>holdfast resume {name}</code>" in ended
+
+
+def test_a_workflow_that_was_completed_by_force_names_what_was_skipped(repo):
+    repo.ok("start", "planning", "Checkout")
+    repo.ok("complete", "--force", "--reason", "the pilot was enough", "-w", "checkout")
+    with WebSite(repo) as site:
+        visitor = site.visitor()
+        board = visitor.get("/").text
+        page = re.search(r'href="(/w/[^"]+)">Checkout</a>', board)[1]
+        text = visitor.get(page).text
+    assert ">Completed</h2>" in text
+    assert "<p>completed by force, skipped: phases Requirements, Design" in text
 
 
 def test_a_unit_of_a_loop_is_blocked_and_goes_on(repo):

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from holdfast.core import json_text
 from holdfast.core.next_step import next_step
 from holdfast.core.workflow import is_active
-from holdfast.core.workflow.lifecycle import other_context
+from holdfast.core.workflow.lifecycle import describe_pending, other_context
 from holdfast.core.workflow.needs import RUN
 from holdfast.core.workflow.questions import OPEN
 from holdfast.errors import Refused
@@ -225,8 +225,17 @@ def now(desk: Desk, key: str, workflow: str) -> Fields:
         "context": [(name, _brief(value)) for name, value in other_context(state).items()],
         "files": [str(one.get("path") or "") for one in state["files"]],
         "may_act": is_active(state),
+        "ended_by": _ended_by(state),
         "notes": receipt.notes,
     }
+
+
+def _ended_by(state: Workflow) -> list[str]:
+    """Return the outcome of a workflow, the reason of its end, and what was skipped by force."""
+    texts = [str(state[name]) for name in ("outcome", "reason") if state.get(name)]
+    if state.get("skipped"):
+        texts.append(f"completed by force, skipped: {describe_pending(state['skipped'])}")
+    return texts
 
 
 def _tests(state: Workflow) -> Fields | None:
