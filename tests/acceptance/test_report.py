@@ -52,6 +52,21 @@ def test_a_file_that_cannot_be_written_is_named(dev):
     assert "nowhere/page.html" in error["message"]
 
 
+@pytest.mark.parametrize(("place", "file"), [("out", "out/report.html"), ("", "report.html")])
+def test_a_folder_is_no_file_and_the_next_command_names_one(dev, place, file):
+    os.mkdir(os.path.join(dev.path, "out"))
+    error = dev.refused("report", "--format", "html", "-o", place)
+    assert error["message"] == f"--output needs a file; '{place}' is none"
+    assert error["hint"] == f"holdfast report --format html -o {file}"
+    dev.ok(*error["hint"].split()[1:])
+    assert os.path.exists(os.path.join(dev.path, file))
+
+
+def test_a_dash_for_a_file_prints_the_report(dev):
+    assert dev.run("report", "-o", "-").out == dev.run("report").out
+    assert not os.path.exists(os.path.join(dev.path, "-"))
+
+
 def test_another_format_is_refused_with_those_there_are(dev):
     error = dev.refused("report", "--format", "pdf", exit_code=2)
     assert "markdown, html, pr" in error["message"]

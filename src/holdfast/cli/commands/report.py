@@ -9,7 +9,10 @@ from holdfast.answers.documents import REPORT_FORMATS
 from holdfast.answers.work_report import pull_request_form, rendered
 from holdfast.cli.answer import Answer, confirm, step_after
 from holdfast.cli.parser import WORKFLOW, Parameter, Usage, command
+from holdfast.cli.screen import quote_word
+from holdfast.core.refusal import shell_line
 from holdfast.core.visible import clean
+from holdfast.errors import Refused
 from holdfast.evidence.commits import SHORT
 from holdfast.evidence.github import MAX_TITLE_CHARS
 from holdfast.system.disk import Disk
@@ -24,12 +27,15 @@ if TYPE_CHECKING:
     from holdfast.keeper import Keeper
     from holdfast.keeper.pull_requests import PullRequestPlan
 
+_PRINTED = "-"
+"""The file that stands for standard output, as for other programs."""
+
 
 @command(
     "report: tell what a workflow did, and what shows it; for a person or a reviewer",
     WORKFLOW,
     Parameter("--format NAME", "markdown (the default), html or pr", names="report"),
-    Parameter("--output FILE", "write it into a file", short="-o", names="file"),
+    Parameter("--output FILE", "write it into a file; - prints it", short="-o", names="file"),
     "holdfast report",
     "holdfast report dev-1f2e3d4c --format html -o report.html",
     "holdfast report --format pr",
@@ -41,6 +47,12 @@ def report(keeper: Keeper, args: Arguments) -> Answer:
             f"{form[:40]!r} is no format of a report: it is one of {', '.join(REPORT_FORMATS)}"
         )
         raise Usage(message, "holdfast help report")
+    if path == _PRINTED:
+        path = None
+    elif path is not None and (not path or os.path.isdir(path)):
+        name = f"report.{'html' if form == 'html' else 'md'}"
+        hint = shell_line(["holdfast", "report", "--format", form, "-o", os.path.join(path, name)])
+        raise Refused("invalid", f"--output needs a file; {quote_word(path)} is none", hint)
     collected = keeper.report(workflow=args["workflow"])
     text = rendered(collected, form)
     notes = keeper.drain_notes()
