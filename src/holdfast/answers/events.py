@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core import json_text
-from holdfast.core.diff import path_text
+from holdfast.core.diff import MERGED, path_text
 from holdfast.core.visible import clean
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ _NOT_SHOWN_OF_START = ("record", "ttl", "base")
 def event_text(event: Event) -> str:
     """Return what people want to know of an event, cleaned; the JSON has all of it."""
     data: Fields = event["data"]
-    if event["type"] == "events_merged":
+    if event["type"] == MERGED:
         return clean(_merged_text(event))
     fields: Fields = {}
     for name, value in data.items():

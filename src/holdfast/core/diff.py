@@ -16,9 +16,10 @@ _MARKER = "_absent"
 ABSENT: Fields = {_MARKER: True}
 """The marker in ``was`` and ``now`` for no value."""
 
-SHARING = ("events_merged", "stream_shared")
-"""Events of every kind of stream: shared events of other replicas were taken in, and changed this;
-and it is shared from now on."""
+MERGED = "events_merged"
+"""The event of every kind of stream that takes in shared events of other replicas."""
+SHARING = (MERGED, "stream_shared")
+"""The events of every kind of stream that come from sharing it; by the second one it begins."""
 _BOTH_MAY_ADD = (
     "history", "files", "commits", "reminders", "required_reading", "interviews", "skips",
     "entries",

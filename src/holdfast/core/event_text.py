@@ -8,7 +8,7 @@ and not the changes that these made here.
 
 from __future__ import annotations
 
-from holdfast.core.diff import SHARING
+from holdfast.core.diff import MERGED
 from holdfast.core.json_text import dumps
 
 TYPE_CHECKING = False
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 
     from holdfast.core.types import Cause, Event, Json
 
-_MERGED = SHARING[0]
 _EMPTY: tuple[Json, ...] = (None, "", [], {})
 
 
 def text_of(event: Event) -> str:
     """Return the text of an event, one value on each line."""
-    if event["type"] != _MERGED:
+    if event["type"] != MERGED:
         return "\n".join(_lines_of("", event["data"]))
     lines: list[str] = []
     for cause in merged_causes(event):
@@ -33,7 +32,7 @@ def text_of(event: Event) -> str:
 
 def merged_causes(event: Event) -> Iterator[Cause]:
     """Yield the commands of other machines that an event takes in, or what settled a conflict."""
-    if event["type"] == _MERGED:
+    if event["type"] == MERGED:
         for shared in event["data"].get("events", ()):
             yield shared["cause"]
         own = event["by"].get("shared")

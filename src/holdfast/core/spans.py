@@ -18,7 +18,7 @@ another trace, such as the next session's, is linked.
 from __future__ import annotations
 
 from holdfast.core import trace_parent
-from holdfast.core.diff import SHARING
+from holdfast.core.diff import MERGED
 from holdfast.core.json_text import digest, dumps
 from holdfast.core.time import epoch_ms
 from holdfast.core.trace_parent import BY_TRACE
@@ -61,7 +61,6 @@ _POINTS = {
     "change_undone": ("what",),
 }
 """Events that are points on a span, and the fields that they keep."""
-_MERGED = SHARING[0]
 _BOUND = "workflow_resumed"
 """What comes with a session's first change, and so at the end of its first iteration."""
 
@@ -372,7 +371,7 @@ def _parent_of(event: Event) -> TraceParent | None:
 
 def _caller(event: Event) -> Fields:
     by = event["by"]
-    surface = "other machines" if event["type"] == _MERGED else by.get("surface")
+    surface = "other machines" if event["type"] == MERGED else by.get("surface")
     return _attributes({"surface": surface, "session": by.get("session")})
 
 

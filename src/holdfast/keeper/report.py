@@ -8,6 +8,7 @@ a report is made to be sent. How a report looks is decided in ``answers``.
 
 from __future__ import annotations
 
+from holdfast.core.diff import MERGED
 from holdfast.core.json_text import digest, dumps
 from holdfast.core.time import epoch_ms
 from holdfast.core.workflow import find_phase, is_active
@@ -275,7 +276,7 @@ class _Story:
         self._count(event)
 
     def _count(self, event: Event) -> None:
-        if event["type"] == "events_merged":
+        if event["type"] == MERGED:
             for shared in inside_of(event):
                 cause = shared["cause"]
                 name = str(cause["by"].get("name") or shared["replica"])

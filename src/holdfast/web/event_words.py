@@ -6,6 +6,7 @@ The rest of an event is on the page of the state after it.
 from __future__ import annotations
 
 from holdfast.answers.events import COMMIT_CHARS, event_text
+from holdfast.core.diff import MERGED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _ABOUT = ("task", "phase", "gate", "tests", "loop", "unit", "session", "record",
 def event_row(event: Event) -> Fields:
     """Return an event as the pages show it."""
     by, kind = event["by"], event["type"]
-    is_merged = kind == "events_merged"
+    is_merged = kind == MERGED
     return {
         "seq": event["seq"],
         "at": event["at"],
@@ -49,7 +50,7 @@ def _headline(event: Event) -> str:
     """Return ``task 3 completed``, ``gate lint passed``, ``tests failed``."""
     kind, data = event["type"], event["data"]
     first, *rest = kind.split("_")
-    if kind == "events_merged":
+    if kind == MERGED:
         is_own = "shared" in event["by"]
         return "conflict settled" if is_own else "work from other machines"
     if first in _OF_UNITS and "task" in data:

@@ -423,7 +423,7 @@ def _lasting(state: Workflow, event: Event, what: str) -> Refusal | None:
         was_completed = data.get("from") == "completed"
         hint = f"holdfast show {state['id']}" if was_completed else "holdfast abandon"
         return _not_undone(f"your last change of {state['id']} was to resume it", hint)
-    if event_type == "events_merged":
+    if event_type == diff.MERGED:
         return _not_undone("a conflict stays settled", f"holdfast log {state['id']}")
     if event_type == "workflow_archived":
         return _not_undone(f"{state['id']} is in the archive", f"holdfast resume {state['id']}")
@@ -468,7 +468,7 @@ def _touched_since(
         if event["seq"] not in undone and diff.conflicts(_changes(after, following), back):
             name = f"event {event['seq']} ({describe_event(event)})"
             who = event["by"].get("session")
-            if event["type"] not in ("record_edited", "events_merged"):
+            if event["type"] not in ("record_edited", diff.MERGED):
                 name += f" by {f'session {_short(who)}' if who else 'somebody without a session'}"
         after = following
     why = f"undo: {name} has since changed what your last change of {state['id']} did ({what})"
