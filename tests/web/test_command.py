@@ -188,6 +188,17 @@ def test_the_history_of_a_loop_names_the_unit(repo):
     ]  # fmt: skip
 
 
+def test_a_blocked_initiative_says_why(repo):
+    repo.ok("initiative", "create", "Checkout", "--milestone", "M1: Measure")
+    repo.ok("initiative", "start", "M1")
+    repo.ok("initiative", "block", "--reason", "no budget")
+    with WebSite(repo) as site:
+        visitor = site.visitor()
+        assert '<p class="bad">no budget</p>' in visitor.get("/").text
+        repo.ok("initiative", "unblock")
+        until(lambda: '<p class="bad">no budget</p>' not in visitor.get("/").text)
+
+
 def test_a_linked_worktree_is_shown_with_its_name(repo):
     repo.ok("start", "dev", "main.md", "--task", "one")
     repo.git("worktree", "add", "-q", "../beside", "-b", "beside")

@@ -251,4 +251,5 @@ def _initiative(view: Fields) -> Fields:
         for one in view["milestones"]
     ]
     names = ("name", "status", "completed", "total")
-    return {**{name: view[name] for name in names}, "milestones": milestones}
+    reason = (view.get("reason") or "") if view["status"] == "blocked" else ""
+    return {**{name: view[name] for name in names}, "reason": reason, "milestones": milestones}
