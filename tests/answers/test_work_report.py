@@ -141,6 +141,16 @@ def test_a_unit_has_its_number_of_iterations(shop):
     assert "| T2 | two | pending |" in rendered(report, "markdown")
 
 
+def test_what_was_forced_and_undone_is_not_told(dev_shop):
+    keeper = dev_shop.keeper()
+    keeper.complete_task(1, force=True, reason="by hand")
+    assert [row["reason"] for row in keeper.report()["forced"]] == ["by hand"]
+    keeper.undo()
+    assert keeper.report()["forced"] == []
+    keeper.complete_task(1, force=True, reason="once more")
+    assert [row["reason"] for row in keeper.report()["forced"]] == ["once more"]
+
+
 @pytest.mark.parametrize("form", ["pr", "markdown"])
 def test_questions_are_told_with_their_answers_and_open_ones_stand_out(shop, form):
     keeper = shop.keeper()

@@ -36,6 +36,8 @@ from holdfast.storage.shared_events import inside_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.core.types import Event, Fields, Json, Task, Workflow
     from holdfast.keeper.session import Session
 
@@ -244,8 +246,8 @@ class _Story:
         self._who: dict[tuple[str | None, str, str | None], Fields] = {}
         self._violations: dict[str, Fields] = {}
         self.test_runs = {"passed": 0, "failed": 0}
-        self.forced: list[Fields] = []
-        """Tasks, and phases of tasks, that were done by force, with the reasons."""
+        self._forced: dict[int, Fields] = {}
+        """What was done by force, by the seq of its event."""
         self.edits = 0
         """The number of edits of the record that were adopted."""
         self.features: list[int] = []
@@ -266,7 +268,9 @@ class _Story:
                 self.test_runs[result] += 1
         elif kind in ("task_completed", "task_phase_started") and data.get("reason"):
             row = {"task": data["task"], "phase": data.get("phase"), "reason": data["reason"]}
-            self.forced.append({**row, "at": event["at"]})
+            self._forced[event["seq"]] = {**row, "at": event["at"]}
+        elif kind == "change_undone":
+            self._forget(data.get("undoes", ()))
         elif kind == "record_edited":
             self.edits += 1
         elif kind == "violation_found":
@@ -274,6 +278,16 @@ class _Story:
         elif kind == "violation_cleared" and data["code"] in self._violations:
             self._violations[data["code"]]["cleared_at"] = event["at"]
         self._count(event)
+
+    def _forget(self, undone: Sequence[int]) -> None:
+        """Leave out what the undone events told."""
+        self._forced = {seq: row for seq, row in self._forced.items() if seq not in undone}
+        self.features = [seq for seq in self.features if seq not in undone]
+
+    @property
+    def forced(self) -> list[Fields]:
+        """Return the tasks, and phases of tasks, that were done by force, with the reasons."""
+        return list(self._forced.values())
 
     def _count(self, event: Event) -> None:
         if event["type"] == MERGED:
