@@ -265,6 +265,16 @@ def test_time_travel_shows_an_earlier_state_and_what_changed(browser):
     assert browser.value("document.querySelectorAll('.changes li').length") > 3
 
 
+def test_the_arrow_keys_travel_from_event_to_event(browser):
+    open_page(browser, "/at?seq=1")
+    begun = int(browser.value("document.getElementById('travel').value"))
+    browser.value("document.getElementById('travel').focus()")
+    for number in (begun + 1, begun + 2):
+        browser.press("ArrowRight")
+        browser.wait_for(f"location.search === '?n={number}' && {READY}")
+        browser.wait_for("document.activeElement.id === 'travel'")
+
+
 def test_a_search_finds_words_and_marks_them(browser):
     browser.press("/")
     browser.type("password")

@@ -247,7 +247,11 @@ addEventListener("pageshow", () => {
 
 // The slider of a workflow's events goes there when it is let go.
 const travel = document.getElementById("travel");
-if (travel) travel.addEventListener("change", () => travel.form.requestSubmit());
+if (travel) {
+  travel.addEventListener("change", () => travel.form.requestSubmit());
+  // Who came here with its arrow keys goes on with them.
+  if (new URLSearchParams(location.search).has("n")) travel.focus({ preventScroll: true });
+}
 
 if (watch) connect();
 else live.hidden = true;
