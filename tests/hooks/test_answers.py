@@ -45,10 +45,16 @@ def test_the_next_event_tells_the_answer_once(asked, event, fields):
 
 
 def test_gemini_is_told_at_the_start_of_a_turn_once_it_is_briefed(asked):
+    assert "WAITING FOR A PERSON" in told(asked, "BeforeAgent")
     asked.ok("answer", "1", "1")
-    assert "ANSWERS to questions" in told(asked, "BeforeAgent")
     assert "was answered: pg_dump" in told(asked, "BeforeAgent")
     assert told(asked, "BeforeAgent") == ""
+
+
+def test_the_answer_in_a_briefing_is_not_told_again(asked):
+    asked.ok("answer", "1", "1")
+    assert "Which tool? ANSWER: pg_dump" in told(asked, "SessionStart", source="compact")
+    assert told(asked) == ""
 
 
 def test_the_answer_is_told_by_a_hook_or_a_command_whichever_is_first(asked):

@@ -85,6 +85,34 @@ def test_a_session_that_asks_what_another_one_asks_already_is_told_as_well(shop)
     assert (told(shop, "ben"), marks(shop)) == ([], [])
 
 
+def test_an_answer_that_the_briefing_had_is_not_told_again(shop):
+    ada = shop.keeper(session="ada")
+    for text in ("Why?", "How?", "When?"):
+        ada.ask(text)
+    shop.keeper().answer(1, "so")
+    shop.keeper().answer(2, "long " * 200)
+    ada = shop.keeper(session="ada")
+    briefing = ada.briefing()
+    assert "Why? ANSWER: so" in briefing
+    ada.note_briefing(briefing, "compact", workflow=workflow_of(shop))
+    assert [note[:10] for note in told(shop)] == ["question 2"], "the briefing cut it"
+    shop.keeper().answer(3, "now")
+    assert [note[:10] for note in told(shop)] == ["question 3"]
+
+
+def test_what_a_session_waits_for_since_it_was_told_is_kept(shop):
+    """A briefing in between has it wait for what others asked."""
+    shop.keeper(session="ada").ask("Why?")
+    shop.keeper().answer(1, "so")
+    shop.keeper(session="ben").ask("How?", workflow=workflow_of(shop))
+    ada = shop.keeper(session="ada")
+    answers = ada.new_answers()
+    ada.note_briefing(ada.briefing(), "resume", workflow=workflow_of(shop))
+    answers.seen()
+    shop.keeper().answer(2, "so so")
+    assert [note[:10] for note in told(shop)] == ["question 2"]
+
+
 def test_whoever_answers_its_own_question_is_not_told(shop):
     """As an agent does that was told by its user."""
     asker = shop.keeper(session="ada")

@@ -358,10 +358,18 @@ def _waiting(question: Question) -> str:
 
 def _answers(state: Workflow) -> list[str]:
     """Return the newest answers, each after its question."""
-    return [
-        f"{question['id']}: {quoted(question['text'], _NAME)} ANSWER: {question.get('answer', '')}"
-        for question in answered_questions(state)[-_MAX_ANSWERS:]
-    ]
+    return [_answer(question) for question in answered_questions(state)[-_MAX_ANSWERS:]]
+
+
+def _answer(question: Question) -> str:
+    answer = question.get("answer", "")
+    return f"{question['id']}: {quoted(question['text'], _NAME)} ANSWER: {answer}"
+
+
+def tells_answer(briefing: str, question: Question) -> bool:
+    """Return whether a briefing has the answer to a question, with nothing cut off."""
+    (line,) = _bullets([_answer(question)])
+    return not line.endswith("…") and line in briefing.splitlines()
 
 
 def _pending(state: Workflow, pushed: str | None, facts: Fields | None) -> list[str]:

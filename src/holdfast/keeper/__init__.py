@@ -723,6 +723,7 @@ class Keeper:
             from holdfast.keeper import questions
 
             questions.await_open(self.store, session, receipt.state)
+            questions.heard_in(self.store, session, text)
         return receipt.notes
 
     def workflows(self, *, every: bool = False) -> tuple[list[Fields], list[str]]:

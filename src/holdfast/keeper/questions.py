@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 
 from holdfast.core import json_text
+from holdfast.core.briefing import tells_answer
 from holdfast.core.workflow import is_active
 from holdfast.core.workflow.questions import ANSWERED, OPEN, open_questions
 from holdfast.formats import is_workflow
@@ -91,6 +92,17 @@ def await_again(store: Store, state: Workflow) -> None:
             await_answers(store, asker, state["id"], [question["text"]])
 
 
+def heard_in(store: Store, session: str, briefing: str) -> None:
+    """Forget the answers that a session has read in its briefing."""
+    heard = []
+    for one in _waiting(store, session):
+        question = _question(store, *one)
+        is_answered = question is not None and question["status"] == ANSWERED
+        if question is not None and is_answered and tells_answer(briefing, question):
+            heard.append(one)
+    _forget(store, session, heard)
+
+
 class Answers:
     """The answers that a session has not seen yet. ``seen`` is for when they were shown."""
 
@@ -98,27 +110,22 @@ class Answers:
         self._store = store
         self._session = session
         waiting = _waiting(store, session)
-        self._left: Waiting = []
+        self._done: Waiting = []
         self.notes: list[str] = []
         """An answer on each line."""
         for one in waiting:
             question = _question(store, *one)
             if question is not None and question["status"] == OPEN:
-                self._left.append(one)
-            elif question is not None and _is_news(question, session):
+                continue
+            self._done.append(one)
+            if question is not None and _is_news(question, session):
                 text = one[1] if len(one[1]) <= _MAX_SHOWN else f"{one[1][: _MAX_SHOWN - 1]}…"
                 asked = f"question {question['id']} of {one[0]} ({text})"
                 self.notes.append(f"{asked} was answered: {question['answer']}")
-        self._is_changed = self._left != waiting
 
     def seen(self) -> None:
         """Forget the answers that were shown, and questions that nobody will answer."""
-        if not self._is_changed:
-            return
-        try:
-            _write(self._store, self._session, self._left)
-        except OSError:
-            return  # They are shown once more.
+        _forget(self._store, self._session, self._done)
 
 
 def _is_news(question: Question, session: str) -> bool:
@@ -148,6 +155,16 @@ def _waiting(store: Store, session: str) -> Waiting:
     if not isinstance(waiting, list):
         return []
     return [one for one in waiting if isinstance(one, list) and list(map(type, one)) == [str, str]]
+
+
+def _forget(store: Store, session: str, done: Waiting) -> None:
+    """Leave some questions out of what a session waits for."""
+    if not done:
+        return
+    try:
+        _write(store, session, [one for one in _waiting(store, session) if one not in done])
+    except OSError:
+        return  # They are shown once more.
 
 
 def _write(store: Store, session: str, waiting: Waiting) -> None:
