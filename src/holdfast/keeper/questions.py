@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 
 from holdfast.core import json_text
-from holdfast.core.briefing import tells_answer
 from holdfast.core.workflow import is_active
 from holdfast.core.workflow.questions import ANSWERED, OPEN, open_questions
 from holdfast.formats import is_workflow
@@ -94,6 +93,8 @@ def await_again(store: Store, state: Workflow) -> None:
 
 def heard_in(store: Store, session: str, briefing: str) -> None:
     """Forget the answers that a session has read in its briefing."""
+    from holdfast.core.briefing import tells_answer  # Changes and looks do not need it.
+
     heard = []
     for one in _waiting(store, session):
         question = _question(store, *one)
