@@ -106,6 +106,23 @@ def test_a_gate_that_another_tool_calls_an_error_has_failed(dev):
     assert dev.run("statusline").out.rstrip().endswith("✗ lint")
 
 
+@pytest.mark.parametrize("odd", [7, [1], "many", {"failed": 1}])
+def test_odd_counts_and_names_of_tests_in_an_edit_stop_no_look(dev, odd):
+    tests = {"test_command": "make", "last_result": "failed", "last_run": "2026-01-02T03:04:05Z"}
+
+    def put(record):
+        record["test_state"] = {**tests, "counts": odd, "failing_tests": odd}
+
+    dev.edit(dev.state()["record"], put)
+    looks = (
+        ["report"], ["report", "--format", "pr"], ["show"], ["resume"], ["watch", "--once"],
+        ["remind", "the edit is taken in"], ["statusline"], ["green", "--", "false"],
+    )  # fmt: skip
+    for words in looks:
+        answer = dev.run(*words)
+        assert "error in Holdfast itself" not in answer.out + answer.err, words
+
+
 def test_a_loop_has_its_units_and_what_verified_them(repo):
     repo.ok("loop", "new", "tidy", "--outcome", "Tidy up")
     repo.ok("loop", "plan", "--unit", "T1: Sort the imports")

@@ -55,6 +55,11 @@ def test_a_waiver_is_as_old_as_itself_and_not_as_the_run_before_it(dev):
     assert shown_at(**PASSED, evidence="run", waived_at=waived) == ran
 
 
+@pytest.mark.parametrize("odd", [7, "many", {"failed": 1}])
+def test_failing_tests_that_are_no_list_are_none(dev, odd):
+    assert cards.card({**dev, "tests": {"failing_tests": odd}})["failing"] == 0
+
+
 def test_nothing_waits_while_an_agent_can_go_on(dev):
     assert cards.waits(dev) == []
 

@@ -14,7 +14,7 @@ from holdfast.core.durations import MINUTE_MS, span
 from holdfast.core.time import in_seconds
 from holdfast.core.visible import folded
 from holdfast.core.workflow.lifecycle import describe_pending
-from holdfast.core.workflow.needs import CHECK, CLAIM, PULL_REQUEST, RUN, WAIVED
+from holdfast.core.workflow.needs import CHECK, CLAIM, PULL_REQUEST, RUN, WAIVED, counts_in_words
 from holdfast.core.workflow.questions import ANSWERED
 from holdfast.evidence.commits import SHORT
 from holdfast.evidence.github import MAX_BODY_CHARS, MAX_TITLE_CHARS
@@ -314,9 +314,7 @@ def _tests(part: Fields, rank: int = 0) -> list[Span]:
         return []
     spans: list[Span] = [f"the last run {tests['last_result']}:"]
     spans.append(Code(_cut(tests.get("test_command"), rank)))
-    counts = ", ".join(
-        f"{count} {name}" for name, count in tests.get("counts", {}).items() if count
-    )
+    counts = ", ".join(counts_in_words(tests))
     spans += [f"({counts})"] if counts else []
     if tests.get("evidence") != RUN:
         spans.append("(claimed, not run by Holdfast)")

@@ -21,7 +21,13 @@ from holdfast.core.visible import clean, folded
 from holdfast.core.workflow import find_phase, is_active, is_floating, unread
 from holdfast.core.workflow.evidence import must_fail
 from holdfast.core.workflow.lifecycle import feature_position, other_context, pending
-from holdfast.core.workflow.needs import PULL_REQUEST, missing_for_task, why_stale
+from holdfast.core.workflow.needs import (
+    PULL_REQUEST,
+    failing_tests,
+    has_failed,
+    missing_for_task,
+    why_stale,
+)
 from holdfast.core.workflow.questions import answered_questions, open_questions, question_line
 from holdfast.core.workflow.tasks import inner_phase, limit_of
 
@@ -429,14 +435,14 @@ def _failed(state: Workflow, now: str, facts: Fields | None) -> list[str]:
     lines += [
         f"FAILED gate {quoted(name)}: {quoted(_outcome(gate))}"
         for name, gate in state["gates"].items()
-        if gate.get("passed") is False
+        if has_failed(gate)
     ]
     tests = state["tests"]
-    failing = tests.get("failing_tests") or []
+    failing = failing_tests(tests)
     if tests.get("last_result") == "failed" or failing:
         last_run = tests.get("last_run")
         age = f" ({times.age(now, last_run)})" if isinstance(last_run, str) else ""
-        named = ", ".join(map(str, failing)) or tests.get("last_error", "")
+        named = ", ".join(failing) or tests.get("last_error", "")
         expected = ", as red asks" if must_fail(state) else ""
         lines.append(f"FAILING TESTS{age}{expected}: {quoted(named)}")
     return lines

@@ -26,6 +26,7 @@ from holdfast.core.workflow.evidence import must_fail
 from holdfast.core.workflow.needs import (
     CHECK,
     RUN,
+    failing_tests,
     has_failed,
     is_passed,
     shows_failure,
@@ -466,7 +467,7 @@ def _glance(state: Workflow) -> Fields:
         number, text = state["tasks"].index(task) + 1, task["description"][:_MAX_GLANCE]
         shown["task"] = [number, text, task["status"]]
     if shows_failure(tests):
-        shown["failing"] = len(tests.get("failing_tests") or ())
+        shown["failing"] = len(failing_tests(tests))
         shown["is_red_asked"] = must_fail(state)
     if gates:
         waived = waived_gates(state)

@@ -13,7 +13,15 @@ from holdfast.core.selection import machine_of
 from holdfast.core.time import in_seconds
 from holdfast.core.workflow import find_task, is_active
 from holdfast.core.workflow.evidence import how_it_ended, settled_at
-from holdfast.core.workflow.needs import CHECK, CLAIM, WAIVED, evidence_of, has_failed, is_passed
+from holdfast.core.workflow.needs import (
+    CHECK,
+    CLAIM,
+    WAIVED,
+    evidence_of,
+    failing_tests,
+    has_failed,
+    is_passed,
+)
 from holdfast.core.workflow.questions import open_questions
 from holdfast.core.workflow.tasks import limit_of, task_at_hand
 
@@ -221,7 +229,7 @@ def card(state: Workflow) -> Fields:
         "progress": progress(state),
         "units": tasks(state) if is_loop else [],
         "gates": gates(state),
-        "failing": len(state["tests"].get("failing_tests") or []),
+        "failing": len(failing_tests(state["tests"])),
         "violations": len(state["violations"]),
         "waits": waits(state),
         "asks_to_run": _asks_to_run(state),

@@ -9,7 +9,7 @@ from holdfast.core import json_text
 from holdfast.core.next_step import next_step
 from holdfast.core.workflow import is_active
 from holdfast.core.workflow.lifecycle import describe_pending, other_context
-from holdfast.core.workflow.needs import RUN
+from holdfast.core.workflow.needs import RUN, counts_in_words, failing_tests
 from holdfast.core.workflow.questions import OPEN
 from holdfast.errors import Refused
 from holdfast.web import cards
@@ -243,13 +243,13 @@ def _tests(state: Workflow) -> Fields | None:
     if not tests.get("test_command"):
         return None
     evidence = "Holdfast ran them" if tests.get("evidence") == RUN else "claimed"
-    counts = tests.get("counts") or {}
-    numbers = [f"{number} {name}" for name, number in counts.items() if number]
     return {
         "passed": tests.get("last_result") == "passed",
-        "about": " · ".join([str(tests.get("last_result") or "not run"), *numbers, evidence]),
+        "about": " · ".join(
+            [str(tests.get("last_result") or "not run"), *counts_in_words(tests), evidence]
+        ),
         "command": tests["test_command"],
-        "failing": [str(name) for name in tests.get("failing_tests") or []][:50],
+        "failing": failing_tests(tests)[:50],
     }
 
 

@@ -34,7 +34,13 @@ from holdfast.core.workflow.lifecycle import (
     other_context,
     overruled,
 )
-from holdfast.core.workflow.needs import evidence_of, has_failed, is_passed
+from holdfast.core.workflow.needs import (
+    counts_in_words,
+    evidence_of,
+    failing_tests,
+    has_failed,
+    is_passed,
+)
 from holdfast.core.workflow.tasks import commits_of, inner_phase
 from holdfast.errors import Fault
 from holdfast.keeper import Keeper
@@ -413,17 +419,15 @@ def _test_lines(screen: Screen, state: Workflow) -> Iterator[str]:
         return
     yield screen.paint("Tests", "strong")
     result = str(tests.get("last_result") or "not run")
-    counts = tests.get("counts")
     facts = [
         f"ran {tests['test_command']}" if tests.get("test_command") else "",
-        *(f"{n} {name}" for name, n in (counts if isinstance(counts, dict) else {}).items() if n),
+        *counts_in_words(tests),
         "claimed" if tests.get("evidence") == "claim" else "",
         screen.age(str(tests["last_run"])) if tests.get("last_run") else "",
     ]
     mark = {"passed": "completed", "failed": "blocked"}.get(result, "pending")
     yield "  " + screen.row(mark, result, *facts)
-    failing = tests.get("failing_tests")
-    for name in failing[:_MAX_TESTS] if isinstance(failing, list) else ():
+    for name in failing_tests(tests)[:_MAX_TESTS]:
         yield f"    {screen.mark('blocked')} {clean(name)}"
     if tests.get("last_error") and result != "passed":
         yield screen.paint(f"    | {clean(tests['last_error'])}", "dim")
@@ -609,8 +613,8 @@ def resume_panel(
 def _last_tests(screen: Screen, state: Workflow) -> Iterator[str]:
     """Yield the result of the last test run, and the tests that failed."""
     tests = state["tests"]
-    failing = tests.get("failing_tests") or []
-    if not isinstance(tests.get("last_run"), str) or not isinstance(failing, list):
+    failing = failing_tests(tests)
+    if not isinstance(tests.get("last_run"), str):
         return
     yield f"Last test run ({screen.age(tests['last_run'])}): {clean(tests.get('last_result', '?'))}"
     for name in failing[:_MAX_TESTS]:

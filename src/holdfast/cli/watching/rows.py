@@ -15,7 +15,7 @@ from holdfast.core.selection import short_id
 from holdfast.core.time import epoch_ms
 from holdfast.core.visible import clean
 from holdfast.core.workflow.evidence import must_fail
-from holdfast.core.workflow.needs import CLAIM, WAIVED, is_passed, shows_failure
+from holdfast.core.workflow.needs import CLAIM, WAIVED, failing_tests, is_passed, shows_failure
 from holdfast.core.workflow.questions import open_questions
 from holdfast.core.workflow.tasks import inner_phase
 
@@ -96,7 +96,7 @@ def _waits(screen: Screen, root: str, state: Workflow) -> list[Line]:
     name, lines = state["id"], []
     tests = state["tests"]
     if shows_failure(tests):
-        failing = [str(test) for test in tests.get("failing_tests") or ()]
+        failing = failing_tests(tests)
         text = f"{counted(len(failing), 'tests')} failing" if failing else "tests fail"
         more = f"+{len(failing) - _MAX_NAMED}" if len(failing) > _MAX_NAMED else ""
         about = screen.dim("as red asks" if must_fail(state) else "", *failing[:_MAX_NAMED], more)

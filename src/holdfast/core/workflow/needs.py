@@ -158,8 +158,24 @@ def shows_failure(tests: Fields) -> bool:
     It does not if it was cut short, if no test failed in it, or if the command was not found.
     """
     is_complete = not tests.get("cut_short") and tests.get("exit_code") not in NOT_RUN
-    has_failed = tests.get("last_result") == "failed" and tests.get("counts", {}).get("failed") != 0
+    has_failed = tests.get("last_result") == "failed" and _counts(tests).get("failed") != 0
     return is_complete and has_failed
+
+
+def failing_tests(tests: Fields) -> list[str]:
+    """Return the names of the tests that failed; none where an edit put no list of them."""
+    names = tests.get("failing_tests")
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def counts_in_words(tests: Fields) -> list[str]:
+    """Return ``12 passed``, ``1 failed``; nothing where an edit put no counts."""
+    return [f"{count} {name}" for name, count in _counts(tests).items() if count]
+
+
+def _counts(tests: Fields) -> Fields:
+    counts = tests.get("counts")
+    return counts if isinstance(counts, dict) else {}
 
 
 def failing_command(state: Workflow, task: Task | None = None) -> str | None:
@@ -183,8 +199,7 @@ def missing_run(
     if result == "passed":
         own = failing_command(state, task)
         return [] if own in (None, tests["test_command"]) else [f"a run of {own}"]
-    failing = [str(name) for name in tests.get("failing_tests") or []]
-    return (failing if result == "failed" else []) or ["a run is missing"]
+    return (failing_tests(tests) if result == "failed" else []) or ["a run is missing"]
 
 
 def missing_for_task(state: Workflow, task: Task, inner: str) -> list[str]:
