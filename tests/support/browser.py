@@ -40,6 +40,10 @@ def find_browser():
     return path
 
 
+class Navigated(Exception):
+    """One page replaced another while it was asked something."""
+
+
 class Browser:
     """One headless browser with one page."""
 
@@ -96,7 +100,10 @@ class Browser:
         while True:
             answer = self._read()
             if answer.get("id") == number:
-                assert "error" not in answer, (method, answer["error"])
+                error = str(answer.get("error", ""))
+                if "navigated" in error:
+                    raise Navigated(error)
+                assert not error, (method, error)
                 return answer["result"]
 
     def _read(self):
@@ -126,7 +133,10 @@ class Browser:
         """Return the value of an expression in the page."""
         # The protocol evaluates it itself, whatever the page's policy says of scripts.
         params = {"expression": expression, "returnByValue": True, "awaitPromise": True}
-        result = self.call("Runtime.evaluate", **params)
+        try:
+            result = self.call("Runtime.evaluate", **params)
+        except Navigated:
+            return None
         if "exceptionDetails" in result:
             details = json.dumps(result["exceptionDetails"])
             # While one page replaces another, there is nothing to ask.
@@ -136,7 +146,7 @@ class Browser:
 
     def go(self, address):
         """Open an address, and wait until the page is whole."""
-        self.value("window.isOfBefore = true")
+        self.wait_for("window.isOfBefore = true")
         failed = self.call("Page.navigate", url=address).get("errorText")
         assert not failed, failed
         self.wait_for("!window.isOfBefore && document.readyState === 'complete'")
