@@ -61,7 +61,7 @@ for _number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(_number, signal.SIG_DFL)
 
 # ``make promises`` says how much effort it wants, and gets as many examples as anywhere else.
-_EXAMPLES = 100 if "HOLDFAST_PROMISES" in os.environ else 40
+_EXAMPLES = 100 if "HOLDFAST_PROMISES" in os.environ else 25
 settings.register_profile("holdfast", deadline=None, max_examples=_EXAMPLES)
 settings.load_profile("holdfast")
 

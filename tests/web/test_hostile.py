@@ -12,6 +12,7 @@ from promises.hostile import HOSTILE, is_allowed
 from support.command_line import Folder, clean_environment
 from support.git_template import make_repository, run_git
 from support.web_site import WebSite, quoted
+from support.workshop import sampled
 
 MARKUP = {
     "script": "<script>alert(1)</script>",
@@ -25,7 +26,9 @@ MARKUP = {
     "form": "</form><form action=//evil.example><button>Approve",
     "event stream": "data: x\n\nevent: changed\ndata: {}",
 }
-ALL = {"plain": "plain text", **MARKUP, **HOSTILE}
+HOSTILE_TEXTS = {**MARKUP, **HOSTILE}
+ALL = {"plain": "plain text"}
+ALL |= {kind: HOSTILE_TEXTS[kind] for kind in sampled(HOSTILE_TEXTS, 24, "pages")}
 NOWHERE = ("too long",)
 """Texts that every field refuses."""
 PAGES = ("", "/history", "/briefing", "/at", "/at?n=1", "/at?n=9")
@@ -152,7 +155,7 @@ def test_a_text_in_every_field_is_shown_as_text(site, kind):
     assert kind in NOWHERE or first in shown, (kind, first)
 
 
-@pytest.mark.parametrize("kind", MARKUP)
+@pytest.mark.parametrize("kind", [kind for kind in MARKUP if kind in ALL])
 def test_markup_in_a_text_adds_no_element_to_a_page(site, kind):
     plain = {name: Skeleton(answer.text).elements for name, answer in pages_of(site, "plain")}
     for name, answer in pages_of(site, kind):
