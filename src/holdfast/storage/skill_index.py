@@ -85,9 +85,11 @@ def rows_in(raw: bytes) -> list[Fields] | None:
     """Return the rows of an index file; ``None`` if it does not have the form Holdfast writes."""
     lines = _lines(raw)
     try:
-        return None if lines is None else [json_text.loads(line) for line in lines]
+        rows = None if lines is None else [json_text.loads(line) for line in lines]
     except json_text.BadJson:
         return None
+    has_surrogates = b"\\ud" in raw.lower() and not json_text.is_encodable(json_text.dumps(rows))
+    return None if has_surrogates else rows
 
 
 def is_listed(state: Workflow) -> bool:
