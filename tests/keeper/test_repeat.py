@@ -248,3 +248,12 @@ def test_a_sync_of_an_initiative_does_not_pass_for_another_request(tmp_path):
     initiatives.create("Ship it", milestones=["M1: first"], id="same")
     with pytest.raises(Refused):
         initiatives.sync(id="same")
+
+
+def test_a_repeated_resume_that_was_not_briefed_still_is(keeper):
+    name = keeper.resume(id="one").state["id"]
+    keeper.note_briefing("a briefing", "resume", workflow=name)
+    assert not keeper.needs_delivery(keeper.resume(id="one"))
+    keeper.remind("changed")
+    keeper.resume(id="two")  # Its process is killed before it records the briefing.
+    assert keeper.needs_delivery(keeper.resume(id="two"))

@@ -966,9 +966,15 @@ class Keeper:
         A request that is repeated may have been killed before that.
         """
         session = self.session.id
-        if not session:
-            return False
-        return not receipt.is_repeat or self.awaits_briefing(receipt.state["id"], session)
+        if not session or not receipt.is_repeat:
+            return bool(session)
+        for event in self.store.ledger.newest(receipt.state["id"]):
+            if event["seq"] <= receipt.seqs[-1]:
+                break
+            is_delivery = event["type"] == "briefing_delivered"
+            if is_delivery and event["data"].get("session") == session:
+                return False
+        return True
 
     def awaits_briefing(self, workflow: str, session: str, lost_at: str = "") -> bool:
         """Return whether this session has no briefing since the last compaction.
