@@ -49,6 +49,6 @@ def test_an_agent_that_stops_too_early_is_sent_back_once(gemini):
     gemini.place.write(".claude/holdfast.toml", 'enforce = ["stop"]\n')
     gemini.place.holdfast("start", "dev", "a.md", "--task", "One")
     gemini.say("Work. <<say done>>")
-    told = [request.text.count("still needs tasks 1") for request in gemini.stub.requests]
+    told = [request.text.count("still needs task 1") for request in gemini.stub.requests]
     assert told[0] == 0
     assert [count > 0 for count in told].count(True) == 1

@@ -91,7 +91,7 @@ def test_claude_code_leads_a_workflow_through_the_tools_of_the_project(claude):
     assert {event["by"]["surface"] for event in claude.place.events("task_started")} == {"mcp"}
     wrong = call("mcp__holdfast__complete")
     claude.go_on(f"Work. {wrong} <<say refused>>")
-    assert "still needs tasks" in claude.stub.requests[-1].results()[-1]
+    assert "still needs task 1" in claude.stub.requests[-1].results()[-1]
 
 
 def test_claude_code_starts_the_plugins_server(claude):
