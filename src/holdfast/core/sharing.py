@@ -682,8 +682,8 @@ def in_full(shared: Json, local: Json, redact: Callable[[str], str]) -> Json:
         return shared
     own: dict[str, list[Json]] = {}
     for item in local:
-        own.setdefault(_told_by(with_texts(item, redact)), []).append(item)
-    names = [_told_by(item) for item in shared]
+        own.setdefault(_identity_of(with_texts(item, redact)), []).append(item)
+    names = [_identity_of(item) for item in shared]
     kept = {name: iter(items) for name, items in own.items() if names.count(name) <= len(items)}
     return [
         in_full(item, next(kept[name]), redact) if name in kept else item
@@ -691,7 +691,7 @@ def in_full(shared: Json, local: Json, redact: Callable[[str], str]) -> Json:
     ]
 
 
-def _told_by(entry: Json) -> str:
+def _identity_of(entry: Json) -> str:
     """Return what tells an entry of a list from others, on all machines."""
     if not isinstance(entry, dict):
         return dumps(entry)
